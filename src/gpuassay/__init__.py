@@ -1,0 +1,1 @@
+"""GPUassay: is this GPU cluster what it was sold as?"""

@@ -1,0 +1,1 @@
+"""Evidence: raw things taken from a cluster, stored as they came."""

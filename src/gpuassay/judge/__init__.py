@@ -1,0 +1,1 @@
+"""Judging: pure functions from observations to verdicts, coverage and a tier."""
