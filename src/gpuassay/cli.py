@@ -1,0 +1,108 @@
+"""The ``gpuassay`` command: what is not itself a pytest run, and a pytest run of the installed suite."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import gpuassay
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FOLDERS = ("tests_audit", "tests_perf", "tests_reliability")
+
+
+def suite_root() -> Path:
+    """Give the folder of the suite: inside the installed package, or the clone that is in use."""
+    package = Path(gpuassay.__file__).parent
+    installed = package / "suite"
+    return installed if installed.is_dir() else package.parents[1]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a subcommand; returns the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["run"]:  # everything behind it is pytest's
+        return _run(words[1:])
+    options = _parser().parse_args(words)
+    status: int = options.call(options)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="gpuassay", description="Is this GPU cluster what it was sold as?")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands.add_parser("run", help="judge: pytest on the suite, with pytest's options (gpuassay run -m audit)")
+    record = commands.add_parser("record", help="only take the evidence of this machine, judge nothing")
+    record.add_argument("--site", type=Path, help="site file to keep with the recording")
+    record.add_argument("folder", type=Path, nargs="?", help="where to (default: a new one in gpuassay-runs/)")
+    record.set_defaults(call=_record)
+    report = commands.add_parser("report", help="rebuild every report of a run from its journal")
+    report.add_argument("run", type=Path, help="the run's folder")
+    report.set_defaults(call=_report)
+    probe = commands.add_parser("probe", help="what is asked of a node")
+    probe.add_argument("--list", action="store_true", required=True, help="print everything that is asked, and why")
+    probe.set_defaults(call=_probe)
+    return parser
+
+
+def _run(arguments: list[str]) -> int:
+    import pytest  # noqa: PLC0415 - the other commands need no pytest
+
+    root = suite_root()
+    words = [str(root / word) if word.split("/")[0] in FOLDERS else word for word in arguments]
+    if words == arguments:  # no part of the suite was named: all of it
+        words += [str(root / folder) for folder in FOLDERS if (root / folder).is_dir()]
+    # The installed suite lies where pytest must not write its cache.
+    fixed = ["-c", str(root / "pyproject.toml"), "--rootdir", str(root), "-p", "no:cacheprovider"]
+    return int(pytest.main([*fixed, *words]))
+
+
+def _record(options: argparse.Namespace) -> int:
+    from gpuassay.evidence.recording import RecordingError  # noqa: PLC0415
+    from gpuassay.evidence.run import RunFolder  # noqa: PLC0415
+    from gpuassay.judge.config import ConfigError  # noqa: PLC0415
+    from gpuassay.session import Request, gather  # noqa: PLC0415
+    from gpuassay.suite import load_suite  # noqa: PLC0415
+
+    root = suite_root()
+    try:
+        run = RunFolder.create(options.folder)
+        gather(Request(root=root, site=options.site), run, load_suite(root), lambda line: print(line, file=sys.stderr))
+    except (ConfigError, RecordingError) as error:
+        return _mistake(error)
+    print(run.recording)
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from gpuassay.evidence.recording import RecordingError  # noqa: PLC0415
+    from gpuassay.evidence.run import RunFolder  # noqa: PLC0415
+    from gpuassay.report.files import write_reports  # noqa: PLC0415
+    from gpuassay.report.results import assemble, is_red  # noqa: PLC0415
+
+    try:
+        run = RunFolder.open(options.run)
+        journal = run.read_journal()
+    except RecordingError as error:
+        return _mistake(error)
+    results = assemble(journal.context, journal.outcomes, cut=journal.cut)
+    write_reports(run, results)
+    run.seal()
+    print(run.report)
+    return int(is_red(results))
+
+
+def _probe(_options: argparse.Namespace) -> int:
+    from gpuassay.probe.items import listing  # noqa: PLC0415
+
+    print(listing())
+    return 0
+
+
+def _mistake(error: Exception) -> int:
+    print(f"gpuassay: {error}", file=sys.stderr)
+    return 2

@@ -1,0 +1,24 @@
+"""What a check may ask for: the fleet that was recorded, and the pen to write observations down."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuassay.facts import Fleet
+from gpuassay.judge.observe import Observe
+from gpuassay.session import OBSERVE, SESSION
+
+__all__ = ["Fleet", "Observe", "fleet", "observe"]
+
+
+@pytest.fixture(scope="session")
+def fleet(pytestconfig: pytest.Config) -> Fleet:
+    """Give the nodes in service, as facts read from the recording."""
+    return pytestconfig.stash[SESSION].fleet
+
+
+@pytest.fixture
+def observe(request: pytest.FixtureRequest) -> Observe:
+    """Give the callable that takes a check's observations down."""
+    taken: Observe = request.node.stash.setdefault(OBSERVE, Observe())
+    return taken

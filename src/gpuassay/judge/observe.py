@@ -1,0 +1,61 @@
+"""What a check says: observations, taken down as they come and compared with nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuassay.judge.fact import Read, Unread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpuassay.judge.fact import Fact, Scalar, Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One metric of one subject; ``at`` is a coordinate on a curve, e.g. ``(("size", "16GiB"),)``."""
+
+    subject: Subject
+    metric: str
+    value: Fact[Scalar]
+    at: tuple[tuple[str, str], ...] = ()
+
+
+class Observe:
+    """The ``observe`` that a check is given."""
+
+    def __init__(self) -> None:
+        """Start with nothing observed."""
+        self._taken: list[Observation] = []
+
+    def __call__(
+        self,
+        subject: Subject,
+        *,
+        at: Mapping[str, str] | None = None,
+        **metrics: Fact[Scalar] | Scalar,
+    ) -> None:
+        """Take down one or more metrics of a subject.
+
+        A value is a fact as the fleet gave it, or a plain bool, number or string. Anything else (None
+        above all) is taken down as garbled: it can never pass.
+        """
+        where = tuple((at or {}).items())
+        self._taken.extend(
+            Observation(subject, metric, _as_fact(value), where) for metric, value in metrics.items()
+        )
+
+    def __iter__(self) -> Iterator[Observation]:
+        """Give the observations in the order in which they were made."""
+        return iter(self._taken)
+
+
+def _as_fact(value: object) -> Fact[Scalar]:
+    if isinstance(value, Unread):
+        return value
+    read = value if isinstance(value, Read) else Read(value)
+    if not isinstance(read.value, (bool, int, float, str)):
+        return Unread("garbled", f"the check observed {type(read.value).__name__}, which is no value", read.evidence)
+    return read

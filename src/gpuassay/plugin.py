@@ -1,0 +1,62 @@
+"""GPUassay's pytest plugin: its options, and the hooks that are registered when a suite was asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuassay.suite import PHASES, SuiteError, find_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TIERS = ("ribbon", "bronze", "silver", "gold", "platinum")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options; paths are taken from the folder in which pytest was started."""
+    group = parser.getgroup("gpuassay", "GPU cluster conformance (GPUassay)")
+    group.addoption(
+        "--target",
+        default="local",
+        metavar="TARGET",
+        help="where the cluster is: local (this machine, the default) or recording:DIR (judge what was recorded)",
+    )
+    group.addoption("--site", metavar="PATH", help="the site file: what was bought (write --site=PATH)")
+    group.addoption("--thresholds", metavar="PATH", help="judge by other numbers than the suite's thresholds.toml")
+    group.addoption(
+        "--profile",
+        choices=("acceptance", "rating"),
+        default="acceptance",
+        help="who says what is required: the site file (acceptance), or ClusterMAX 3.0's request (rating)",
+    )
+    group.addoption(
+        "--run-dir", metavar="DIR", help="folder for the recording and the reports (default: a new one in gpuassay-runs/)"
+    )
+    group.addoption("--require", metavar="TIER", choices=TIERS, help="exit with 1 unless this tier is won")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the hooks that judge, if pytest's arguments ask for a suite; do nothing otherwise."""
+    for phase in PHASES.values():
+        config.addinivalue_line("markers", f"{phase}: checks of the {phase} phase (the folder tests_{phase})")
+    try:
+        root = find_root(config.args, config.invocation_params.dir)
+    except SuiteError as error:
+        raise pytest.UsageError(str(error)) from error
+    if root is not None:
+        _register(config, root)
+
+
+def _register(config: pytest.Config, root: Path) -> None:
+    # Imported here: a pytest run that asks for no suite pays nothing for this plugin.
+    from gpuassay import fixtures  # noqa: PLC0415
+    from gpuassay.wiring.controller import Controller  # noqa: PLC0415
+    from gpuassay.wiring.judge import Judge  # noqa: PLC0415
+
+    config.pluginmanager.register(fixtures, "gpuassay-fixtures")
+    config.pluginmanager.register(Judge(config, root), "gpuassay-judge")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Controller(config, root), "gpuassay-controller")

@@ -1,0 +1,1 @@
+"""Reports: everything that is shown is rendered from the results document and nothing else."""

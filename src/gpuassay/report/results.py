@@ -1,0 +1,258 @@
+"""Assemble ``results.json``: what a run was, what every check found, the coverage and the tier.
+
+Everything comes from two JSON documents, the run's context and the checks' outcomes, both of which
+stand in the journal: so a run that was killed gives its results all the same, later and elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gpuassay.judge.coverage import CheckCoverage, Nodes, cover
+from gpuassay.judge.tier import Rule, Standing, award
+from gpuassay.judge.verdict import Verdict
+from gpuassay.report.fold import fold, natural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpuassay.judge.settle import CheckResult, Row
+
+Document: TypeAlias = dict[str, Any]
+
+SCHEMA = 1
+CONTRACTED = "fleet.contracted"
+NOT_RUN = "not_run"
+_ORDER = ("fail", "error", "unseen", NOT_RUN, "warn", "pass", "skip")
+
+
+def outcome(result: CheckResult, *, over: str) -> Document:
+    """Write a settled check as the journal keeps it."""
+    return {
+        "verdict": _word(result.verdict),
+        "reason": result.reason,
+        "counts": dict(Counter(_word(row.verdict) for row in result.rows)),
+        "observations": observations(result.rows),
+        "applicable": result.applicable,
+        "cells": [result.cells_expected, result.cells_judged],
+        "caps_at_gold": result.caps_at_gold,
+        "sick": list(result.sick),
+        "doubtful": {node: verdict.word for node, verdict in result.doubtful.items()},
+        "accelerators": len(result.subjects_judged) if over == "gpu" else 0,
+    }
+
+
+def failed_outcome(reason: str) -> Document:
+    """Write the outcome of a check that could not be judged at all."""
+    row = {"where": "", "count": 1, "at": {}, "metric": "", "value": None, "reference": None}
+    return {
+        "verdict": Verdict.ERROR.word,
+        "reason": reason,
+        "counts": {Verdict.ERROR.word: 1},
+        "observations": [row | {"verdict": Verdict.ERROR.word, "reason": reason, "evidence": ""}],
+        "applicable": True,
+        "cells": [0, 0],
+        "caps_at_gold": False,
+        "sick": [],
+        "doubtful": {},
+        "accelerators": 0,
+    }
+
+
+def crashed(found: Document, reason: str) -> Document:
+    """Join an outcome with the fault of the check itself: an error, unless it had already failed."""
+    error = failed_outcome(reason)
+    worse = found if found["verdict"] == Verdict.FAIL.word else error
+    return found | {
+        "verdict": worse["verdict"],
+        "reason": worse["reason"],
+        "counts": dict(Counter(found["counts"]) + Counter(error["counts"])),
+        "observations": [*found["observations"], *error["observations"]],
+    }
+
+
+def observations(rows: Iterable[Row]) -> list[Document]:
+    """Fold rows that are equal in all but place; the worst come first, then natural order."""
+    groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        kind = type(row.value).__name__
+        key = (row.verdict, row.metric, kind, repr(row.value), repr(row.reference), row.reason, row.at, row.provisional)
+        groups[key].append(row)
+    folded = [_observation(group) for group in groups.values()]
+    return sorted(folded, key=lambda row: (_ORDER.index(row["verdict"]), row["metric"], natural(row["where"])))
+
+
+def assemble(context: Mapping[str, Any], outcomes: Mapping[str, Document], *, cut: str = "") -> Document:
+    """Assemble the results of a run.
+
+    ``context`` is what the journal's first line holds; a check that ``outcomes`` lacks was not run:
+    ``cut`` says why the run ended early, if it did.
+    """
+    blank = {"verdict": NOT_RUN, "reason": cut or "not selected", "applicable": True, "cells": [0, 0]}
+    found: dict[str, Document] = {check: outcomes.get(check, blank) for check in context["checks"]}
+    described = dict(context["checks"])
+    if any(pool["contracted"] is not None for pool in context["pools"]):
+        found[CONTRACTED] = _contracted(context["pools"], described, found)
+        described[CONTRACTED] = _CONTRACTED_CHECK
+    checks = {check: _check(described[check], found[check]) for check in sorted(found)}
+    return {
+        "schema": SCHEMA,
+        **{key: context[key] for key in ("suite", "recording", "target", "profile", "stamps")},
+        "tier": _tier(context, described, found),
+        "coverage": cover(Nodes(**context["nodes"]), map(_coverage, found.values())).document(),
+        "out_of_service": context["out_of_service"],
+        "return_list": _return_list(found),
+        "waivers": [_waiver(waiver, found) for waiver in context["waivers"]],
+        "problems": context["problems"],
+        "checks": checks,
+    }
+
+
+def is_red(results: Mapping[str, Any]) -> bool:
+    """Tell whether results make a run fail: any fail, and any error."""
+    return any(check["verdict"] in ("fail", "error") for check in results["checks"].values())
+
+
+def _word(verdict: Verdict | None) -> str:
+    return NOT_RUN if verdict is None else verdict.word
+
+
+def _verdict(word: str) -> Verdict | None:
+    return None if word == NOT_RUN else Verdict[word.upper()]
+
+
+def _observation(group: Sequence[Row]) -> Document:
+    first = min(group, key=lambda row: natural(row.where))
+    document: Document = {
+        "where": fold(row.where for row in group),
+        "count": len(group),
+        "at": dict(first.at),
+        "metric": first.metric,
+        "value": _finite(first.value),
+        "reference": _finite(first.reference),
+        "verdict": _word(first.verdict),
+        "reason": first.reason,
+        "evidence": first.evidence,
+    }
+    marks = {"provisional": first.provisional, "waived": first.waived, "caps": "gold" if first.caps_at_gold else ""}
+    return document | {key: mark for key, mark in marks.items() if mark}
+
+
+def _finite(value: object) -> object:
+    """JSON has no NaN and no infinity: they are spelled out."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _check(described: Mapping[str, Any], found: Mapping[str, Any]) -> Document:
+    shown = {key: found.get(key, empty) for key, empty in (("counts", {}), ("observations", []))}
+    return {"verdict": found["verdict"], "reason": found["reason"], **described, **shown}
+
+
+def _coverage(found: Mapping[str, Any]) -> CheckCoverage:
+    return CheckCoverage(_verdict(found["verdict"]), found["applicable"], *found["cells"])
+
+
+def _tier(context: Mapping[str, Any], described: Mapping[str, Any], found: Mapping[str, Any]) -> Document:
+    standings = [
+        Standing(
+            check,
+            described[check]["tier"],
+            described[check]["phase"],
+            _verdict(own["verdict"]),
+            own["reason"],
+            own.get("caps_at_gold", False),
+        )
+        for check, own in found.items()
+    ]
+    rules = {tier: Rule(rule["warnings"], tuple(rule["phases"])) for tier, rule in context["rules"].items()}
+    judged = max((own.get("accelerators", 0) for own in found.values()), default=0)
+    return award(standings, rules, accelerators_judged=judged, barred=context["barred"]).document()
+
+
+def _return_list(found: Mapping[str, Any]) -> list[Document]:
+    checks: dict[str, list[str]] = defaultdict(list)
+    for check, own in found.items():
+        for node in own.get("sick", ()):
+            checks[node].append(check)
+    return [{"where": node, "checks": sorted(checks[node])} for node in sorted(checks, key=natural)]
+
+
+def _waiver(waiver: Mapping[str, Any], found: Mapping[str, Any]) -> Document:
+    rows = found[waiver["check"]].get("observations", ())
+    used = sum(row["count"] for row in rows if row.get("waived") == waiver["reason"])
+    state = "expired" if waiver["expired"] else "used" if used else "unmatched"
+    shown = {key: waiver[key] for key in ("check", "where", "until", "reason")}
+    return shown | {"state": state, "rows": used}
+
+
+_CONTRACTED_CHECK: Document = {
+    "category": "reliability",
+    "tier": "bronze",
+    "phase": "audit",
+    "title": "As many healthy nodes as contracted are in service.",
+    "why": "A broken part in one node is the provider's to replace; too few healthy nodes is a breach.",
+    "fix": "Replace or repair the nodes on the return list.",
+    "source": "the site file: pool.contracted",
+    "seat": "tenant",
+    "fault": "design",
+    "over": "cluster",
+    "limits": {"healthy_nodes": "at least pool.contracted"},
+}
+
+
+def _contracted(pools: Iterable[Mapping[str, Any]], described: Document, found: Mapping[str, Document]) -> Document:
+    """Judge the union over all checks: healthy nodes in service against the contract of each pool."""
+    component = [own for check, own in found.items() if described[check]["fault"] == "component"]
+    sick = {node for own in component for node in own.get("sick", ())}
+    doubtful = [item for own in component for item in own.get("doubtful", {}).items() if item[0] not in sick]
+    error = {node for node, verdict in doubtful if verdict == "error"}
+    unseen = {node for node, _ in doubtful}
+    unfinished = any(own["verdict"] == NOT_RUN for own in component)
+    rows = [
+        _contracted_row(pool, sick, error, unseen, unfinished=unfinished)
+        for pool in pools
+        if pool["contracted"] is not None
+    ]
+    rows.sort(key=lambda row: _ORDER.index(row["verdict"]))
+    return {
+        "verdict": rows[0]["verdict"],
+        "reason": "; ".join(row["reason"] for row in rows if row["verdict"] == rows[0]["verdict"]),
+        "counts": dict(Counter(row["verdict"] for row in rows)),
+        "observations": rows,
+        "applicable": True,
+        "cells": [len(rows), sum(row["verdict"] in ("pass", "fail") for row in rows)],
+    }
+
+
+def _contracted_row(
+    pool: Mapping[str, Any], sick: set[str], error: set[str], unseen: set[str], *, unfinished: bool
+) -> Document:
+    in_service, contracted = set(pool["in_service"]), pool["contracted"]
+    healthy = len(in_service - sick)
+    proven = len(in_service - sick - unseen)
+    if healthy < contracted:
+        verdict = "fail"
+    elif len(in_service - sick - error) < contracted:
+        verdict = "error"
+    elif proven < contracted:
+        verdict = "unseen"
+    else:
+        verdict = NOT_RUN if unfinished else "pass"
+    reason = f"pool {pool['name']}: of {len(in_service)} nodes in service {proven} are healthy, {contracted} contracted"
+    if healthy > proven:
+        reason += f"; {healthy - proven} were not fully judged"
+    if verdict == NOT_RUN:
+        reason += "; not every check of a component was run"
+    return {
+        "where": fold(pool["in_service"]),
+        "count": 1,
+        "at": {},
+        "metric": "healthy_nodes",
+        "value": proven,
+        "reference": contracted,
+        "verdict": verdict,
+        "reason": reason,
+        "evidence": "",
+    }

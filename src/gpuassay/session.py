@@ -1,0 +1,214 @@
+"""One run: prepared before any check, judged check by check, and reported at the end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuassay import __version__
+from gpuassay.evidence.recording import read_recording
+from gpuassay.evidence.run import RunFolder
+from gpuassay.evidence.writer import RecordingWriter
+from gpuassay.facts import Fleet
+from gpuassay.facts import fleet as read_fleet
+from gpuassay.judge.needs import Needs
+from gpuassay.judge.observe import Observe
+from gpuassay.judge.settle import Bench
+from gpuassay.judge.site import Site, load_site, undeclared
+from gpuassay.report import results as report
+from gpuassay.suite import Suite, load_suite
+from gpuassay.target.local import Local
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gpuassay.evidence.recording import Recording
+    from gpuassay.report.results import Document
+
+SESSION = pytest.StashKey["Session"]()
+OBSERVE = pytest.StashKey[Observe]()
+RECORDING = "recording:"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked for: absolute paths, and words."""
+
+    root: Path
+    target: str = "local"
+    site: Path | None = None
+    thresholds: Path | None = None
+    profile: str = "acceptance"
+    run_dir: Path | None = None
+    folder: Path = field(default_factory=Path.cwd)
+
+    @property
+    def recording(self) -> Path | None:
+        """The folder of a recording to judge, where that is the target."""
+        return self.folder / self.target.removeprefix(RECORDING) if self.target.startswith(RECORDING) else None
+
+    def document(self) -> dict[str, str]:
+        """Give it as what crosses to a worker process: builtin types only."""
+        named = {"root": self.root, "site": self.site, "thresholds": self.thresholds, "folder": self.folder}
+        return {"target": self.target, "profile": self.profile} | {k: str(v) for k, v in named.items() if v}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, str]) -> Request:
+        """Take it from what came to a worker process."""
+        paths = {key: Path(document[key]) for key in ("root", "site", "thresholds", "folder") if key in document}
+        return cls(target=document["target"], profile=document["profile"], **paths)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A prepared run: the suite, the evidence read, the bench that judges it, and the stamps it carries."""
+
+    request: Request
+    suite: Suite
+    recording: Recording
+    fleet: Fleet
+    bench: Bench
+    stamps: tuple[tuple[str, str], ...]
+
+    def judge(self, check: str, observe: Observe) -> Document:
+        """Settle one check by what it observed."""
+        table = self.suite.catalog.checks[check]
+        return report.outcome(self.bench.settle(table, observe), over=table.over)
+
+
+def gather(request: Request, run: RunFolder, suite: Suite, progress: Callable[[str], None]) -> None:
+    """Take the evidence of a live target into the run's folder, and seal it.
+
+    Raises RecordingError if it cannot be written.
+    """
+    if request.site is not None:
+        load_site(request.site, suite.catalog)  # a mistake in it is said before anything is touched
+    target = Local()
+    writer = RecordingWriter(
+        run.recording,
+        probe=__version__,
+        target=target.name,
+        declared=target.declared(),
+        begin=_now(),
+        site=request.site.read_text(encoding="utf-8") if request.site else None,
+    )
+    try:
+        target.gather(writer, progress)
+    finally:
+        writer.finish(end=_now())
+
+
+def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Session:
+    """Read a recording and make ready to judge it.
+
+    Raises ConfigError, SuiteError or RecordingError, each naming the place.
+    """
+    suite = suite or load_suite(request.root, request.thresholds)
+    recording = read_recording(folder)
+    site = _site(request, recording, folder, suite).at(_day(recording))
+    fleet = read_fleet(recording, site)
+    needs = Needs(site, fleet.nodes)
+    bench = Bench(suite.catalog, site, fleet.nodes, needs, request.profile)
+    return Session(request, suite, recording, fleet, bench, tuple(_stamps(request, recording, site)))
+
+
+def context(session: Session) -> Document:
+    """Write down what a run is: the first line of its journal, from which results can be assembled."""
+    catalog, site, fleet = session.suite.catalog, session.bench.site, session.fleet
+    meta = session.recording.meta
+    answered = sum(node.silence is None for node in fleet.nodes)
+    return {
+        "schema": report.SCHEMA,
+        "suite": {
+            "version": __version__,
+            "thresholds": catalog.digest,
+            "relaxed": [change.document() for change in site.relaxed],
+            "tightened": [change.document() for change in site.tightened],
+        },
+        "recording": {
+            "digest": session.recording.digest,
+            "seal": session.recording.seal,
+            "begin": meta.begin,
+            "end": meta.end,
+            "synthetic": meta.synthetic,
+            "cluster": site.cluster or meta.cluster or None,
+            "provider": site.provider or None,
+        },
+        "target": meta.target,
+        "profile": session.request.profile,
+        "stamps": [{"stamp": stamp, "why": why} for stamp, why in session.stamps],
+        "barred": [why for stamp, why in session.stamps if stamp in ("undeclared", "unsealed", "altered")],
+        "rules": {name: {"warnings": t.warnings, "phases": list(t.phases)} for name, t in catalog.tiers.items()},
+        "nodes": {"declared": len(fleet.nodes) + len(fleet.out), "answered": answered, "out": len(fleet.out)},
+        "out_of_service": [out.document() for out in site.outs],
+        "waivers": [waiver.document() for waiver in site.all_waivers],
+        "problems": list(session.recording.problems),
+        "pools": [_pool(session, pool) for pool in site.pools],
+        "checks": {check: _described(session, check) for check in catalog.checks},
+    }
+
+
+def _described(session: Session, check: str) -> Document:
+    table, doc = session.suite.catalog.checks[check], session.suite.docs[check]
+    limits = session.bench.site.effective(check)
+    return {
+        "category": table.category,
+        "tier": table.tier,
+        "phase": table.phase,
+        "title": doc.title,
+        "why": doc.why,
+        "fix": doc.fix,
+        "source": table.source,
+        "seat": table.seat,
+        "fault": table.fault,
+        "over": table.over,
+        "limits": {metric: limit.text for metric, limit in limits.items()},
+    }
+
+
+def _pool(session: Session, pool: Any) -> Document:
+    nodes = [node.name for node in session.fleet.nodes if node.name in pool.nodes]
+    return {"name": pool.name, "contracted": pool.contracted, "in_service": nodes}
+
+
+def _site(request: Request, recording: Recording, folder: Path, suite: Suite) -> Site:
+    if request.site is not None:
+        return load_site(request.site, suite.catalog)
+    return load_site(folder / "site.toml", suite.catalog) if recording.site_text is not None else undeclared()
+
+
+def _stamps(request: Request, recording: Recording, site: Site) -> list[tuple[str, str]]:
+    stamps = []
+    if recording.meta.synthetic:
+        stamps.append(("synthetic", "the recording was made up: it describes no real cluster"))
+    if recording.seal != "sealed":
+        stamps.append((recording.seal, recording.seal_why))
+    if not site.declared:
+        stamps.append(("undeclared", "no site file says what was bought, so what was found decides"))
+    elif request.site is not None and request.site.read_text(encoding="utf-8") != recording.site_text:
+        stamps.append(("re-declared", "judged by another site file than the one in the recording"))
+    if request.thresholds is not None:
+        stamps.append(("other thresholds", "judged by other numbers than the suite's own"))
+    if site.relaxed:
+        stamps.append(("relaxed", f"the site file loosens {len(site.relaxed)} limits"))
+    return stamps
+
+
+def _day(recording: Recording) -> date:
+    """Give the day by which waivers and outages are dated; without one they have all expired."""
+    stamp = recording.meta.end or recording.meta.begin
+    return datetime.fromisoformat(stamp).date() if stamp else date.max
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def dumps(document: object) -> str:
+    """Write a document so that equal documents are equal bytes."""
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=False) + "\n"

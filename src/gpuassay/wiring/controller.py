@@ -1,0 +1,226 @@
+"""Hooks of the controller: gather once before anything is judged, keep the journal, write the reports."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuassay.evidence.recording import RecordingError
+from gpuassay.evidence.run import RunFolder
+from gpuassay.judge.config import ConfigError
+from gpuassay.judge.tier import TIERS
+from gpuassay.report import pytest_html, terminal
+from gpuassay.report.files import write_reports
+from gpuassay.report.results import assemble, failed_outcome, is_red
+from gpuassay.report.words import status
+from gpuassay.session import SESSION, Request, Session, context, gather, prepare
+from gpuassay.suite import SuiteError, check_id, load_suite
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from types import FrameType
+
+    from gpuassay.report.results import Document
+
+
+class Controller:
+    """Owns the run: its folder, its journal and its results."""
+
+    def __init__(self, config: pytest.Config, root: Path) -> None:
+        """Only hold: nothing is touched before the session starts."""
+        self._config = config
+        self._root = root
+        self._run: RunFolder | None = None
+        self._recording: Path | None = None
+        self._outcomes: dict[str, Document] = {}
+        self._results: Document | None = None
+
+    # --- before any check ------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Read the tables, take or read the evidence, and make ready to judge; mistakes end the run here."""
+        try:
+            self._start(_request(self._config, self._root))
+        except (ConfigError, SuiteError, RecordingError) as error:
+            raise pytest.UsageError(str(error)) from error
+
+    def _start(self, request: Request) -> None:
+        suite = load_suite(request.root, request.thresholds)
+        if self._config.option.collectonly:
+            return
+        signal.signal(signal.SIGTERM, _interrupt)
+        recording = request.recording
+        if recording is not None:
+            prepared = prepare(request, recording, suite)
+            self._run = RunFolder.create(request.run_dir)
+        else:
+            self._run = RunFolder.create(request.run_dir)
+            recording = self._run.recording
+            gather(request, self._run, suite, self._say)
+            prepared = prepare(request, recording, suite)
+        self._recording = recording
+        self._config.stash[SESSION] = prepared
+        self._begin(prepared)
+
+    def _begin(self, prepared: Session) -> None:
+        run = self._folder
+        run.write(run.thresholds, prepared.bench.site.effective_toml(prepared.suite.catalog))
+        self._context = context(prepared)
+        run.journal.begin(self._context)
+
+    @property
+    def _folder(self) -> RunFolder:
+        if self._run is None:
+            raise RuntimeError("no run was started")
+        return self._run
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker of xdist what to judge."""
+        if self._recording is not None:
+            request = self._config.stash[SESSION].request
+            node.workerinput["gpuassay"] = {"request": request.document(), "recording": str(self._recording)}
+
+    def pytest_report_header(self) -> list[str]:
+        """Say what is judged, and where the run is kept."""
+        prepared = self._config.stash.get(SESSION, None)
+        if prepared is None:
+            return []
+        nodes = len(prepared.fleet.nodes)
+        where = prepared.request.site or ("as recorded" if prepared.bench.site.declared else "none: undeclared")
+        return [
+            f"gpuassay: target {prepared.request.target}, {nodes} node{'s' if nodes != 1 else ''}, site file {where}",
+            f"gpuassay: run folder {self._folder.path}",
+        ]
+
+    def _say(self, line: str) -> None:
+        terminal_reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if terminal_reporter is not None:
+            terminal_reporter.write_line(f"gpuassay: {line}")
+
+    # --- check by check --------------------------------------------------------------------------
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep each outcome in the journal at once: only what is written survives a kill."""
+        told = getattr(report, "gpuassay", None)
+        if told is not None:
+            self._record(told["check"], told["outcome"])
+        elif report.when not in ("setup", "call", "teardown"):  # a worker died under this check
+            check = self._check_of(report.nodeid)
+            if check is not None:
+                self._record(check, failed_outcome("the process that judged this check died"))
+
+    def _record(self, check: str, outcome: Document) -> None:
+        self._outcomes[check] = outcome
+        self._folder.journal.check(check, outcome)
+
+    def _check_of(self, nodeid: str) -> str | None:
+        path, _, name = nodeid.partition("::")
+        return check_id(self._root, (self._config.rootpath / path).resolve(), name)
+
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> Any:
+        """Show a check by its verdict."""
+        told = getattr(report, "gpuassay", None)
+        return status(told["outcome"]["verdict"]) if told else None
+
+    # --- at the end ------------------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        """Write the results before the other writers run (they show them), and the sums after them all."""
+        if self._recording is None or self._run is None:
+            return (yield)
+        cut = _cut(session)
+        results = self._results = assemble(self._context, self._outcomes, cut=cut)
+        self._add_junit_properties(results)
+        session.exitstatus = self._exit_status(session.exitstatus, results)
+        try:
+            self._run.journal.end(cut)
+            write_reports(self._run, results)
+            yield
+            self._run.seal()
+        except OSError as error:
+            self._say(f"the reports could not be written: {error}")
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        return None
+
+    def _exit_status(self, status: int | pytest.ExitCode, results: Document) -> int | pytest.ExitCode:
+        """Only a clean run can turn red here: an interrupted one, and pytest's own errors, stay what they are."""
+        required = self._config.option.require
+        won = results["tier"]["won"]
+        missed = required and (won is None or TIERS.index(won) < TIERS.index(required))
+        if status == pytest.ExitCode.OK and (is_red(results) or missed):
+            return pytest.ExitCode.TESTS_FAILED
+        return status
+
+    def _add_junit_properties(self, results: Document) -> None:
+        """Add to the suite's properties in pytest's own JUnit file, where one was asked for."""
+        try:
+            from _pytest.junitxml import xml_key  # noqa: PLC0415 - the only way to the writer, also under xdist
+        except ImportError:
+            return
+        writer = self._config.stash.get(xml_key, None)
+        if writer is not None:
+            tier = results["tier"]
+            for key in ("state", "won", "ceiling"):
+                writer.add_global_property(f"tier.{key}", str(tier[key] or "none"))
+            writer.add_global_property("recording", results["recording"]["digest"])
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Close with the tier, what holds it, the findings, and where the files are."""
+        if self._results is not None:
+            terminal.write(terminalreporter, self._results, self._folder.path)
+
+    # --- pytest-html -----------------------------------------------------------------------------
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_summary(self, prefix: list[str]) -> None:
+        """Put the medallion on top of pytest-html's page."""
+        results = assemble(self._context, self._outcomes) if self._recording else None
+        if results:
+            prefix.append(pytest_html.medallion(results))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_table_header(self, cells: list[str]) -> None:
+        """Add columns; the Result column is left alone, a changed one hides its row."""
+        cells[1:1] = pytest_html.header_cells()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:
+        """Fill the columns of one row."""
+        properties = dict(report.user_properties)
+        cells[1:1] = pytest_html.row_cells(str(properties.get("verdict", "")), str(properties.get("tier", "")))
+
+
+def _request(config: pytest.Config, root: Path) -> Request:
+    folder = config.invocation_params.dir
+    option = config.option
+
+    def path(text: str | None) -> Path | None:
+        return folder / text if text else None
+
+    return Request(
+        root=root,
+        target=option.target,
+        site=path(option.site),
+        thresholds=path(option.thresholds),
+        profile=option.profile,
+        run_dir=path(option.run_dir),
+        folder=folder,
+    )
+
+
+def _cut(session: pytest.Session) -> str:
+    if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+        return "the run was interrupted"
+    stopped = session.shouldfail or session.shouldstop
+    return f"the run stopped early: {stopped}" if stopped else ""
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """Let SIGTERM end a run as Ctrl-C does: pytest alone would write no report then."""
+    raise KeyboardInterrupt

@@ -1,0 +1,106 @@
+"""Hooks of every process that executes checks (the only one, or each worker of xdist)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from gpuassay.judge.observe import Observe
+from gpuassay.report.results import crashed, failed_outcome
+from gpuassay.session import OBSERVE, SESSION, Request, prepare
+from gpuassay.suite import check_id
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from gpuassay.report.results import Document
+
+CHECK = pytest.StashKey[str]()
+OUTCOME = pytest.StashKey["Document"]()
+
+
+class Judge:
+    """Settles each check in a wrapper of its call, and lets the outcome travel on its report."""
+
+    def __init__(self, config: pytest.Config, root: Path) -> None:
+        """Only hold: the session is prepared by the controller, or from its words in a worker."""
+        self._config = config
+        self._root = root
+
+    def pytest_sessionstart(self) -> None:
+        """In a worker, read again what the controller has gathered: workers judge, they never gather."""
+        told = getattr(self._config, "workerinput", {}).get("gpuassay")
+        if told:
+            request = Request.from_document(told["request"])
+            self._config.stash[SESSION] = prepare(request, Path(told["recording"]))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Mark checks with their phase. First of all: `-m` picks by marks in the same hook."""
+        for item in items:
+            check = check_id(self._root, item.path, item.name)
+            if check is not None:
+                item.stash[CHECK] = check
+                item.add_marker(check.split(".")[0])
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Run a check, settle it, and say the verdict in pytest's own three words."""
+        check = item.stash.get(CHECK, None)
+        if check is None:
+            return (yield)
+        failure: BaseException | None = None
+        try:
+            yield
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            raise
+        except BaseException as error:  # noqa: BLE001 - pytest.skip and pytest.fail are no Exceptions
+            failure = error
+        outcome = self._config.stash[SESSION].judge(check, item.stash.get(OBSERVE, Observe()))
+        if failure is not None:
+            outcome = crashed(outcome, f"the check raised {type(failure).__name__}: {failure}")
+        item.stash[OUTCOME] = outcome
+        table = self._config.stash[SESSION].suite.catalog.checks[check]
+        item.user_properties += [("verdict", outcome["verdict"]), ("category", table.category), ("tier", table.tier)]
+        return _conclude(outcome)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Put the outcome on the report, which crosses from a worker to the controller.
+
+        First, so that this wrapper is the outermost: no mark (skip, xfail) has the last word on a check.
+        """
+        report = yield
+        check = item.stash.get(CHECK, None)
+        if check is None or call.when == "teardown":
+            return report
+        outcome = item.stash.get(OUTCOME, None)
+        if outcome is None and (call.when == "call" or not report.passed):
+            outcome = failed_outcome(f"the check could not be run: {_cause(report)}")
+        if outcome is not None:
+            report.gpuassay = {"check": check, "outcome": outcome}
+            if outcome["verdict"] in ("fail", "error") and report.outcome != "failed":
+                report.outcome = "failed"
+                report.longrepr = outcome["reason"]
+                vars(report).pop("wasxfail", None)
+        return report
+
+
+def _cause(report: pytest.TestReport) -> str:
+    if isinstance(report.longrepr, tuple):
+        return report.longrepr[2]
+    lines = report.longreprtext.strip().splitlines()
+    return lines[-1] if lines else "no reason was given"
+
+
+def _conclude(outcome: Document) -> None | NoReturn:
+    verdict, reason = outcome["verdict"], outcome["reason"]
+    if verdict in ("fail", "error"):
+        pytest.fail(f"{verdict}: {reason}", pytrace=False)
+    if verdict in ("skip", "unseen", "not_run"):
+        raise pytest.skip.Exception(f"{verdict.replace('_', ' ')}: {reason}", _use_item_location=True)
+    return None
