@@ -1,0 +1,156 @@
+"""The folder of one run, and the journal that outlives whatever happens to the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpuassay.evidence.files import RecordingError, append_line, naming, open_regular, write_atomic
+from gpuassay.evidence.lines import dump_json, load_json
+from gpuassay.evidence.sums import write_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+KILLED = "the run was killed"
+
+
+class Journal:
+    """Appends to a journal; each line is on the disk when its method returns. Raises ``RecordingError``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def begin(self, context: Mapping[str, Any]) -> None:
+        """Note what the run is: all that its reports need to know beside the outcomes."""
+        self._add({"kind": "begin", "context": context})
+
+    def check(self, check_id: str, result: Mapping[str, Any]) -> None:
+        """Note what a check came to."""
+        self._add({"kind": "check", "id": check_id, "result": result})
+
+    def end(self, cut: str = "") -> None:
+        """Note that the run is over, and why before its time if it was ``cut``."""
+        self._add({"kind": "end", "cut": cut})
+
+    def _add(self, line: Mapping[str, Any]) -> None:
+        append_line(self.path, dump_json(line), durable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRecord:
+    """What a journal says: what the run was, the last word on each check, why it ended early if it did."""
+
+    context: Mapping[str, Any]
+    outcomes: Mapping[str, dict[str, Any]]
+    cut: str
+    problems: tuple[str, ...]
+
+
+def read_journal(path: Path) -> JournalRecord:
+    """Read a journal, also of a run that was killed while it wrote a line.
+
+    Raises ``RecordingError`` if there is none, or none that says what the run was.
+    """
+    with naming(path), open_regular(path) as file:
+        lines, problems = load_json(file.read(), path.name)
+    context, outcomes, cut = None, dict[str, dict[str, Any]](), KILLED
+    for number, line in lines:
+        match line:
+            case {"kind": "begin", "context": dict(noted)}:
+                context = noted
+            case {"kind": "check", "id": str(check_id), "result": dict(result)}:
+                outcomes[check_id] = result
+            case {"kind": "end", "cut": str(reason)}:
+                cut = reason
+            case _:
+                problems.append(f"{path.name}:{number}: not a line of a journal")
+    if context is None:
+        raise RecordingError(f"{path}: not a journal: no line says what the run was")
+    return JournalRecord(context, outcomes, cut, tuple(problems))
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Where a run keeps everything it leaves behind; private to its user."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path | None, now: datetime) -> RunFolder:
+        """Make the folder of a new run, by default one below ``gpuassay-runs`` that is named after the time.
+
+        Raises ``RecordingError`` rather than write into a folder that holds anything.
+        """
+        if path is None:
+            return cls(_fresh(Path("gpuassay-runs").absolute(), f"{now:%Y%m%dT%H%M%SZ}"))
+        path = path.absolute()
+        with naming(path):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if any(path.iterdir()):
+                raise RecordingError(f"{path}: not empty; a run needs a folder of its own")
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Return the folder of an earlier run. Raises ``RecordingError`` if it is none."""
+        run = cls(path.absolute())
+        if not run.journal.path.is_file():
+            raise RecordingError(f"{path}: not the folder of a run: expected a journal.jsonl in it")
+        return run
+
+    @property
+    def recording(self) -> Path:
+        """The evidence."""
+        return self.path / "recording"
+
+    @property
+    def journal(self) -> Journal:
+        """One line per outcome."""
+        return Journal(self.path / "journal.jsonl")
+
+    @property
+    def results(self) -> Path:
+        """The verdicts, for machines."""
+        return self.path / "results.json"
+
+    @property
+    def junit(self) -> Path:
+        """The verdicts, for a CI."""
+        return self.path / "junit.xml"
+
+    @property
+    def report(self) -> Path:
+        """The verdicts, for people."""
+        return self.path / "report.html"
+
+    @property
+    def thresholds(self) -> Path:
+        """What the checks were held to."""
+        return self.path / "thresholds.effective.toml"
+
+    @staticmethod
+    def write(path: Path, text: str) -> None:
+        """Write a file of the run, whole or not at all. Raises ``RecordingError``."""
+        write_atomic(path, text.encode())
+
+    def seal(self) -> None:
+        """Write the sums of all of it; after every report. Raises ``RecordingError``."""
+        write_sums(self.path)
+
+
+def _fresh(parent: Path, name: str) -> Path:
+    """Make a folder that was not there; two runs may begin in the same second."""
+    with naming(parent):
+        parent.mkdir(mode=0o700, exist_ok=True)
+        attempt, path = 1, parent / name
+        while True:
+            try:
+                path.mkdir(mode=0o700)
+            except FileExistsError:
+                attempt += 1
+                path = parent / f"{name}-{attempt}"
+            else:
+                return path

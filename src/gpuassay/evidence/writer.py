@@ -1,0 +1,71 @@
+"""Writes a recording as the evidence comes, so that a run killed at any moment leaves a readable one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpuassay.evidence.blobs import INLINE_BYTES, MAX_BYTES, Blobs
+from gpuassay.evidence.files import RecordingError, append_line, naming, write_atomic
+from gpuassay.evidence.lines import Stored, dump_item
+from gpuassay.evidence.meta import Meta, dump_meta, is_node_name
+from gpuassay.evidence.sums import write_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from gpuassay.evidence.item import Item
+
+
+class RecordingWriter:
+    """Writes one new recording into ``folder``; every method raises ``RecordingError``.
+
+    Nodes may be added from several threads; what was written before an error stays readable.
+    """
+
+    def __init__(self, folder: Path, meta: Meta, site_text: str | None = None) -> None:
+        self._folder = folder
+        self._meta = meta
+        self._blobs = Blobs(folder)
+        self._sealed = False
+        for node in (*meta.declared, *meta.clock_offset_seconds):
+            self._refuse_unless_name(node)
+        with naming(folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                raise RecordingError(f"{folder}: not empty; a recording needs a folder of its own")
+            (folder / "nodes").mkdir(mode=0o700)
+        if site_text is not None:
+            write_atomic(folder / "site.toml", site_text.encode())
+        write_atomic(folder / "recording.toml", dump_meta(meta))
+
+    def add(self, node: str, item: Item) -> None:
+        """Append what a node answered, and have it written."""
+        self._refuse_unless_name(node)
+        self._append(f"nodes/{node}.jsonl", item)
+
+    def add_cluster(self, item: Item) -> None:
+        """Append what was asked of the cluster as a whole, and have it written."""
+        self._append("cluster.jsonl", item)
+
+    def finish(self, end: datetime, clock_offset_seconds: Mapping[str, float] | None = None) -> None:
+        """Say when the run ended, and by how much the nodes' clocks were off; then seal the recording."""
+        meta = replace(self._meta, end=end, clock_offset_seconds=clock_offset_seconds or {})
+        write_atomic(self._folder / "recording.toml", dump_meta(meta))
+        self._sealed = True
+        write_sums(self._folder)
+
+    def _refuse_unless_name(self, node: str) -> None:
+        if not is_node_name(node):
+            raise RecordingError(f"{self._folder}: {node!r} cannot be the name of a node")
+
+    def _append(self, file: str, item: Item) -> None:
+        if self._sealed:
+            raise RecordingError(f"{self._folder}: the recording is sealed; nothing can be added")
+        if len(item.out) > MAX_BYTES:
+            item = replace(item, out=item.out[:MAX_BYTES], truncated=True)
+        large = len(item.out) > INLINE_BYTES
+        stored = Stored(item, self._blobs.store(item.out) if large else "")
+        append_line(self._folder / file, dump_item(stored))
