@@ -1,0 +1,140 @@
+"""From a description to the recording that a run would have left: the same bytes each time and everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuassay import evidence
+from gpuassay.evidence.item import Item
+from gpuassay.evidence.meta import Meta
+from gpuassay.evidence.writer import RecordingWriter
+from gpuassay.judge.names import expand
+from recorded import cpu_vm, hgx_b200
+from recorded.description import FIXTURES, DescriptionError, describe, healthy
+from recorded.overlay import OverlayError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from recorded.description import Description
+
+MODELS: dict[str, Callable[[str, int], list[Item]]] = {"cpu_vm": cpu_vm.node, "hgx_b200": hgx_b200.node}
+CACHE = Path(__file__).parents[2] / "build" / "recorded"
+SITE = "site.toml"
+
+
+def build(name: str) -> Path:
+    """Return the folder of a recording: of a healthy cluster the committed one, else one from the cache."""
+    return committed(name) if name in healthy() else cached(describe(name))
+
+
+def committed(name: str) -> Path:
+    """Return where the recording of a healthy cluster is kept."""
+    return FIXTURES / name / "recording"
+
+
+def commit(name: str) -> None:
+    """Write the recording of a healthy cluster anew where it is kept."""
+    shutil.rmtree(committed(name), ignore_errors=True)
+    write(describe(name), committed(name))
+
+
+def synthesize(nodes: int) -> Path:
+    """Return the recording of a healthy cluster of that many nodes of eight GPUs, named gpu0001 and up."""
+    base = describe("hgx-b200-4")
+    names = f"gpu[{1:04d}-{nodes:04d}]"
+    site = base.site.replace(base.nodes, names).replace("contracted  = 4", f"contracted  = {nodes}")
+    return cached(replace(base, name=f"hgx-b200-{nodes}", nodes=names, site=site))
+
+
+def cached(description: Description) -> Path:
+    """Return the recording of a description; it is made unless the very same was made before.
+
+    Made aside and then renamed, so that several processes may ask for the same one at once.
+    """
+    place = CACHE / f"{description.name}-{_key(description)}"
+    if not place.is_dir():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as aside:
+            made = Path(aside) / "recording"
+            write(description, made)
+            try:
+                made.rename(place)
+            except OSError:
+                if not place.is_dir():  # else another process was first
+                    raise
+    return place
+
+
+def write(description: Description, folder: Path) -> None:
+    """Write a recording into a new folder; raise DescriptionError if an overlay does not fit."""
+    try:
+        _write(description, folder)
+    except OverlayError as error:
+        raise DescriptionError(f"{description.file}: overlay: {error}") from None
+
+
+def _write(description: Description, folder: Path) -> None:
+    names = expand(description.nodes)
+    strangers = {name for overlay in description.overlays for name in overlay.nodes or ()} - {*names}
+    if strangers:
+        raise OverlayError(f"no node {min(strangers)}")
+    meta = Meta(
+        target="synthetic",
+        probe="synthetic",
+        cluster=description.name,
+        begin=description.begin,
+        declared=names,
+        synthetic=True,
+    )
+    site = _overlaid(description, SITE, description.site.encode())
+    writer = RecordingWriter(folder, meta, None if site is None else site.decode())
+    for index, name in enumerate(names, 1):
+        for item in _node(description, name, index):
+            writer.add(name, item)
+    writer.finish(description.end)
+    _damage(description, folder)
+
+
+def _node(description: Description, name: str, index: int) -> list[Item]:
+    """Return what a node answers after all overlays: nothing if it is silent."""
+    items = MODELS[description.model](name, index)
+    items = [replace(item, seq=seq) for seq, item in enumerate(items, 1)]
+    for overlay in description.overlays:
+        items = overlay.on_node(name, items)
+    return items
+
+
+def _damage(description: Description, folder: Path) -> None:
+    """Change files of the finished recording, as a bad disk or a hand would, after the seal was set."""
+    for name in {overlay.file for overlay in description.overlays if overlay.file} - {SITE}:
+        changed = _overlaid(description, name, (folder / name).read_bytes())
+        if changed is None:
+            (folder / name).unlink()
+        else:
+            (folder / name).write_bytes(changed)
+
+
+def _overlaid(description: Description, name: str, content: bytes) -> bytes | None:
+    """Return a file of the recording after all overlays; None if it is gone."""
+    file: Item | None = Item(name, 0, out=content)
+    for overlay in description.overlays:
+        if overlay.file == name and file is not None:
+            file = overlay.on_file(file)
+    return None if file is None else file.out
+
+
+def _key(description: Description) -> str:
+    """Return a hash of all that a recording is made from: the sources of its making, and its description."""
+    digest = hashlib.sha256()
+    makers = [*Path(__file__).parent.glob("*.py"), *Path(*evidence.__path__).glob("*.py")]
+    for source in (*sorted(makers), description.file):
+        digest.update(source.read_bytes())
+    about = (description.name, description.model, description.nodes, description.begin, description.end)
+    digest.update(repr((*about, description.site)).encode())
+    return digest.hexdigest()[:12]

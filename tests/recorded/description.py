@@ -1,0 +1,122 @@
+"""Descriptions of recorded clusters: what each is, and what must be found in it."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recorded import overlay
+from recorded.overlay import Overlay, OverlayError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "recorded"
+FAULTY = FIXTURES / "faulty"
+
+HEALTHY_KEYS = frozenset({"title", "synthetic", "model", "nodes", "begin", "end", "expected"})
+FAULTY_KEYS = frozenset({"title", "base", "says", "nothing", "overlay", "expected"})
+
+
+class DescriptionError(ValueError):
+    """A description that cannot be read; the message begins with its file."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """One recorded cluster.
+
+    ``expected`` maps each check to its verdict. Of a faulty cluster, ``changed`` are the checks that differ
+    from the base, and each expression of ``says`` must be found in the message of one of them. ``nothing``
+    marks a cluster on which no check may pass, whatever the check.
+    """
+
+    name: str
+    file: Path
+    title: str
+    model: str
+    nodes: str
+    begin: datetime
+    end: datetime
+    site: str
+    expected: Mapping[str, str]
+    changed: frozenset[str] = frozenset()
+    says: tuple[str, ...] = ()
+    nothing: bool = False
+    overlays: tuple[Overlay, ...] = ()
+
+
+def healthy() -> list[str]:
+    """Return the names of the healthy clusters, whose recordings are committed."""
+    return sorted(path.parent.name for path in FIXTURES.glob("*/description.toml"))
+
+
+def faulty() -> list[str]:
+    """Return the names of the faulty clusters, which are built when asked for."""
+    return sorted(path.stem for path in FAULTY.glob("*.toml"))
+
+
+def describe(name: str) -> Description:
+    """Read the description of a cluster; raise DescriptionError if it is not understood."""
+    if name in healthy():
+        return _healthy(name, FIXTURES / name / "description.toml")
+    return read_faulty(FAULTY / f"{name}.toml")
+
+
+def read_faulty(file: Path) -> Description:
+    """Read the description of a faulty cluster from any file."""
+    table = _load(file, FAULTY_KEYS, needed={"title", "base", "overlay"})
+    base = describe(table["base"])
+    changed = dict(_flat(table.get("expected", {})))
+    same = sorted(check for check, verdict in changed.items() if base.expected.get(check) == verdict)
+    if same:
+        raise DescriptionError(f"{file}: expected.{same[0]} is what the base has already")
+    try:
+        overlays = tuple(overlay.parse(entry) for entry in table["overlay"])
+    except OverlayError as error:
+        raise DescriptionError(f"{file}: overlay: {error}") from None
+    return replace(
+        base,
+        name=file.stem,
+        file=file,
+        title=table["title"],
+        expected={**base.expected, **changed},
+        changed=frozenset(changed),
+        says=tuple(table.get("says", ())),
+        nothing=table.get("nothing", False),
+        overlays=overlays,
+    )
+
+
+def _healthy(name: str, file: Path) -> Description:
+    table = _load(file, HEALTHY_KEYS, needed=HEALTHY_KEYS)
+    if table["synthetic"] is not True:
+        raise DescriptionError(f"{file}: synthetic: every cluster here is made up and says so")
+    expected = dict(_flat(table["expected"]))
+    site = (file.parent / "site.toml").read_text(encoding="utf-8")
+    about = {key: table[key] for key in ("title", "model", "nodes", "begin", "end")}
+    return Description(name=name, file=file, site=site, expected=expected, **about)
+
+
+def _load(file: Path, known: frozenset[str], needed: frozenset[str] | set[str]) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DescriptionError(f"{file}: {error}") from None
+    if unknown := sorted(table.keys() - known):
+        raise DescriptionError(f"{file}: {unknown[0]}: expected one of {', '.join(sorted(known))}")
+    if missing := sorted(needed - table.keys()):
+        raise DescriptionError(f"{file}: {missing[0]}: missing")
+    return table
+
+
+def _flat(tables: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield check ids and verdicts: in TOML, ``audit.host.memlock = "fail"`` is a table in a table."""
+    for key, value in tables.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value

@@ -1,0 +1,109 @@
+"""The part of a recorded node that every Linux machine has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from recorded.items import command, dashed, file, library, made_up, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpuassay.evidence.item import Item
+
+Record = tuple[int, int, str]  # of the kernel log: priority, microseconds since boot, message
+
+KERNEL = "6.8.0-71-generic"
+
+OS_RELEASE = """\
+PRETTY_NAME="Ubuntu 24.04.3 LTS"
+NAME="Ubuntu"
+VERSION_ID="24.04"
+VERSION="24.04.3 LTS (Noble Numbat)"
+ID=ubuntu
+ID_LIKE=debian
+"""
+
+# The kernel's own spelling of /proc/self/limits, blanks at the line ends included.
+LIMITS = "".join(
+    f"{name:<26}{soft:<21}{hard:<21}{unit:<10}\n"
+    for name, soft, hard, unit in (
+        ("Limit", "Soft Limit", "Hard Limit", "Units"),
+        ("Max stack size", "8388608", "unlimited", "bytes"),
+        ("Max core file size", "0", "unlimited", "bytes"),
+        ("Max processes", "4194304", "4194304", "processes"),
+        ("Max open files", "1048576", "1048576", "files"),
+        ("Max locked memory", "unlimited", "unlimited", "bytes"),
+        ("Max address space", "unlimited", "unlimited", "bytes"),
+    )
+)
+
+# What adjtimex(2) answers on a host that chrony disciplines: TIME_OK, STA_NANO | STA_PLL.
+CLOCK = {"state": 0, "status": 0x2001, "offset_us": 1.7, "maxerror_us": 8500, "esterror_us": 12}
+
+BOOT: tuple[Record, ...] = (
+    (5, 0, f"Linux version {KERNEL} (buildd@example) (gcc-13 13.3.0) #71-Ubuntu SMP PREEMPT_DYNAMIC"),
+    (6, 0, "Command line: BOOT_IMAGE=/boot/vmlinuz ro iommu=pt console=tty0"),
+    (6, 4100233, "systemd[1]: Detected architecture x86-64."),
+    (6, 5021876, "EXT4-fs (sda2): mounted filesystem ro with ordered data mode. Quota mode: none."),
+)
+
+
+@dataclass(frozen=True)
+class Host:
+    """What tells one kind of host from another: memory in bytes, uptime in seconds."""
+
+    vendor: str
+    product: str
+    bios: str
+    cpu: str
+    cpus: int
+    memory: int
+    uptime: float
+    virt: str = "none"
+
+    def items(self, node: str, log: Iterable[Record] = ()) -> list[Item]:
+        """Return the items of this host in good health; ``log`` comes after the boot messages."""
+        boot_id = dashed(made_up(node, "boot"))
+        idle = self.uptime * self.cpus * 0.97
+        return [
+            library("host", "platform", self._platform(node)),
+            file("os-release", "/etc/os-release", OS_RELEASE),
+            file("boot-id", "/proc/sys/kernel/random/boot_id", f"{boot_id}\n"),
+            file("uptime", "/proc/uptime", f"{self.uptime:.2f} {idle:.2f}\n"),
+            file("limits", "/proc/self/limits", LIMITS),
+            library("cpuinfo", "cpuinfo", {"model": self.cpu, "hypervisor": self.virt != "none"}),
+            tree("dmi", "/sys/class/dmi/id", self._dmi()),
+            library("clock", "adjtimex", CLOCK),
+            self._kernel_log(log),
+            command("virt", ["systemd-detect-virt"], f"{self.virt}\n", status=int(self.virt == "none")),
+        ]
+
+    def _platform(self, node: str) -> dict[str, str | int]:
+        return {
+            "hostname": node,
+            "kernel": KERNEL,
+            "machine": "x86_64",
+            "python": "3.12.3",
+            "uid": 0,
+            "cpus": self.cpus,
+            "memory_bytes": self.memory,
+            "page_size": 4096,
+        }
+
+    def _dmi(self) -> dict[str, str]:
+        return {
+            "sys_vendor": self.vendor,
+            "product_name": self.product,
+            "board_vendor": self.vendor,
+            "bios_version": self.bios,
+            "chassis_type": "1" if self.virt != "none" else "23",
+        }
+
+    @staticmethod
+    def _kernel_log(log: Iterable[Record]) -> Item:
+        records = enumerate((*BOOT, *log))
+        lines = (f"{prio},{seq},{usec},-;{message}\n" for seq, (prio, usec, message) in records)
+        kmsg = library("kmsg", "kmsg", None)
+        return replace(kmsg, out="".join(lines).encode())

@@ -1,0 +1,166 @@
+"""What a description does to a healthy cluster to make it a faulty one.
+
+An overlay names where (``node``, a NodeSet, left out for every node; ``item``, left out for every item; or
+``file``, a file of the recording) and one change:
+
+=========================  ==========================================================================
+``set`` and ``to``         a value inside a JSON document, by a dotted path; ``*`` and ``[0-3]`` match
+``drop``                   what lies at such a path, or at each of a list of them
+``find`` and ``replace``   text, wherever it stands
+``append``                 text at the end
+``cut = true``             only the first half came
+``garble = true``          bytes came that are neither text nor JSON
+``remove = true``          the item was never asked; without ``item``, the node never answered
+``status``, ``why``, …     fields of the item itself: also ``out``, ``err``, ``exit``, ``truncated``;
+                           and ``asked``, with which an item comes that the healthy node does not have
+=========================  ==========================================================================
+
+A change that finds nothing to change is an error, so that no description can go stale unnoticed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gpuassay.evidence.item import Item
+from gpuassay.judge.names import expand
+from recorded.items import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    Change: TypeAlias = Callable[[Item], Item | None]
+
+NOISE = bytes(range(128, 256)) + b"\x00{]\n"
+FIELDS = frozenset({"status", "why", "out", "err", "exit", "truncated", "asked"})
+
+
+class OverlayError(ValueError):
+    """An overlay that makes no sense, or changes nothing."""
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """One change and where to make it; ``nodes``, ``item`` or ``file`` None does not narrow.
+
+    ``adds``: an item that the healthy node does not have comes with it.
+    """
+
+    change: Change
+    nodes: frozenset[str] | None = None
+    item: str | None = None
+    file: str | None = None
+    adds: bool = False
+
+    def on_node(self, name: str, items: Sequence[Item]) -> list[Item]:
+        """Return the items of a node after this change."""
+        if self.file is not None or (self.nodes is not None and name not in self.nodes):
+            return list(items)
+        found = [item for item in items if fnmatchcase(item.id, self.item or "*")]
+        if self.item and not found:
+            if not self.adds:
+                raise OverlayError(f"no item {self.item} on {name}")
+            found = [Item(self.item, len(items) + 1)]
+        changed = {item.seq: self.change(item) for item in found}
+        if all(changed[item.seq] == item for item in found):
+            raise OverlayError(f"changes nothing on {name}")
+        kept = {item.seq: item for item in items} | changed
+        return [item for item in kept.values() if item is not None]
+
+    def on_file(self, content: Item) -> Item | None:
+        """Return a file of the recording after this change; None if it is gone."""
+        changed = self.change(content)
+        if changed == content:
+            raise OverlayError(f"changes nothing in {self.file}")
+        return changed
+
+
+def parse(table: Mapping[str, Any]) -> Overlay:
+    """Read one ``[[overlay]]`` table; raise OverlayError for what it does not understand."""
+    place = {key: table[key] for key in ("node", "item", "file") if key in table}
+    change = {key: value for key, value in table.items() if key not in place}
+    if "file" in place and len(place) > 1:
+        raise OverlayError("file stands alone: no node, no item")
+    nodes = frozenset(expand(place["node"])) if "node" in place else None
+    return Overlay(_change(change), nodes, place.get("item"), place.get("file"), "asked" in change)
+
+
+def _change(table: Mapping[str, Any]) -> Change:
+    match sorted(table):
+        case ["set", "to"]:
+            return partial(_set, path=table["set"], value=table["to"])
+        case ["drop"]:
+            paths = table["drop"]
+            return partial(_drop, paths=[paths] if isinstance(paths, str) else paths)
+        case ["find", "replace"]:
+            old, new = table["find"].encode(), table["replace"].encode()
+            return lambda item: replace(item, out=item.out.replace(old, new))
+        case ["append"]:
+            return lambda item: replace(item, out=item.out + table["append"].encode())
+        case ["cut"]:
+            return lambda item: replace(item, out=item.out[: len(item.out) // 2])
+        case ["garble"]:
+            return lambda item: replace(item, out=NOISE)
+        case ["remove"]:
+            return _remove
+        case [*fields] if fields and FIELDS.issuperset(fields):
+            return partial(_with_fields, fields=table)
+    raise OverlayError(f"no change is written as {', '.join(table) or 'nothing'}")
+
+
+def _remove(_item: Item) -> None:
+    """Take an item away."""
+
+
+def _with_fields(item: Item, fields: Mapping[str, Any]) -> Item:
+    """Replace fields of an item: what has a status brought nothing unless the overlay says what."""
+    out = fields.get("out", "" if "status" in fields else None)
+    return replace(item, **{**fields, "out": item.out if out is None else out.encode()})
+
+
+def _set(item: Item, path: str, value: object) -> Item:
+    document = _document(item)
+    for container, key in _places(document, path):
+        container[key] = value
+    return replace(item, out=encode(document))
+
+
+def _drop(item: Item, paths: Sequence[str]) -> Item:
+    document = _document(item)
+    for container, key in [place for path in paths for place in _places(document, path)][::-1]:
+        del container[key]
+    return replace(item, out=encode(document))
+
+
+def _document(item: Item) -> Any:
+    try:
+        return json.loads(item.out)
+    except ValueError:
+        raise OverlayError(f"{item.id} holds no JSON document") from None
+
+
+def _places(document: object, path: str) -> list[tuple[Any, Any]]:
+    found = list(_walk(document, path.split(".")))
+    if not found:
+        raise OverlayError(f"nothing at {path}")
+    return found
+
+
+def _walk(container: object, parts: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+    """Yield (container, key) of what a path leads to; the longest key first, as PCI addresses hold dots."""
+    keys: Any = container if isinstance(container, dict) else ()
+    if isinstance(container, list):
+        keys = range(len(container))
+    for length in range(len(parts), 0, -1):
+        matching = [key for key in keys if fnmatchcase(str(key), ".".join(parts[:length]))]
+        for key in matching:
+            if length == len(parts):
+                yield container, key
+            else:
+                yield from _walk(container[key], parts[length:])  # type: ignore[index]
+        if matching:
+            return
