@@ -56,7 +56,7 @@ def test_text_changes_touch_every_item_that_holds_the_text() -> None:
 
 def test_append_cut_and_garble() -> None:
     """Output can grow, end half-way, or be noise that is neither text nor JSON."""
-    assert after(item="limits", append="more\n")["limits"].out == b"locked unlimited\nmore\n"
+    assert after(item="limits", append="\nmore\n")["limits"].out == b"locked unlimited\nmore"
     assert after(item="limits", cut=True)["limits"].out == b"locked u"
     with pytest.raises(UnicodeDecodeError):
         after(item="limits", garble=True)["limits"].out.decode()

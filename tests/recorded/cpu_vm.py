@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recorded.host import Host
-from recorded.items import absent, tree
+from recorded.items import NO_FILE, absent, tree
 
 if TYPE_CHECKING:
     from gpuassay.evidence.item import Item
@@ -40,13 +40,15 @@ def node(name: str, _index: int) -> list[Item]:
         "lo": {"operstate": "unknown", "mtu": "65536"},
         "enp1s0": {"operstate": "up", "mtu": "1500", "pci": "0000:01:00.0"},
     }
-    return [
-        *HOST.items(name),
+    devices = (
         tree("pci", "/sys/bus/pci/devices", pci),
         tree("infiniband", "/sys/class/infiniband", {}),
         tree("net", "/sys/class/net", net),
-        absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}, "no such file"),
-        absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}, "no such file"),
-        absent("nvml", {"library": "nvml"}, "NVML Shared Library Not Found"),
-        absent("nvidia-smi-xml", {"command": ["nvidia-smi", "-q", "-x"]}, "no such command"),
+        absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}),
+        absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}),
+    )
+    return [
+        *HOST.items(name, devices=devices),
+        absent("nvml", {"library": "nvml"}, "libnvidia-ml.so.1: cannot open shared object file: " + NO_FILE),
+        absent("nvidia-smi-xml", {"command": ["nvidia-smi", "-q", "-x"]}, f"nvidia-smi: {NO_FILE}"),
     ]

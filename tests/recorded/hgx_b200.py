@@ -38,19 +38,19 @@ FRONT_ENDS = 2
 CONNECTX7 = {"fw_ver": "28.46.3048", "hca_type": "MT4129", "board_id": "MT_0000000838"}
 CONNECTX6 = {"fw_ver": "22.46.3048", "hca_type": "MT4125", "board_id": "MT_0000000359"}
 BRIDGE, GPU, NIC = "0x060400", "0x030200", "0x020000"  # PCI classes
+SUBSYSTEMS = {"10de:2901": "0x1999", "15b3:1021": "0x0023", "15b3:101d": "0x0016"}
 
 
 def node(name: str, index: int) -> list[Item]:
     """Return what the probe brings home from the ``index``-th node of such a cluster (from 1)."""
-    return [
-        *HOST.items(name, kernel_log()),
+    devices = (
         tree("pci", "/sys/bus/pci/devices", pci()),
         tree("infiniband", "/sys/class/infiniband", infiniband(index)),
         tree("net", "/sys/class/net", net()),
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
-        library("nvml", "nvml", nvml(name)),
-    ]
+    )
+    return [*HOST.items(name, kernel_log(), devices), library("nvml", "nvml", nvml(name))]
 
 
 MODULE = (
@@ -101,7 +101,7 @@ def pci() -> dict[str, dict[str, str]]:
     devices[root] = function("8086:352a", BRIDGE, "0")
     for port in range(FRONT_ENDS):
         devices[front_end(port)] = function("15b3:101d", NIC, "0", parent=root, speed="16.0 GT/s PCIe")
-    return devices
+    return dict(sorted(devices.items()))
 
 
 def function(
@@ -112,7 +112,10 @@ def function(
     found = {
         "vendor": f"0x{vendor}",
         "device": f"0x{device}",
+        "subsystem_vendor": f"0x{vendor}",
+        "subsystem_device": SUBSYSTEMS.get(product, "0x0000"),
         "class": kind,
+        "revision": "0xa1" if kind == GPU else "0x00",
         "current_link_speed": speed,
         "current_link_width": "16",
         "max_link_speed": speed,
@@ -160,6 +163,7 @@ def port(index: int, rail: int) -> dict[str, Any]:
         "link_layer": "Ethernet",
         "lid": "0x0",
         "sm_lid": "0x0",
+        "cap_mask": "0x04010000",
         "gids": {str(slot): gid for slot, gid in enumerate(gids)},
         "types": {str(slot): f"{'RoCE v2' if slot % 2 else 'IB/RoCE v1'}" for slot in range(len(gids))},
         "ndevs": {str(slot): netdev(rail) for slot in range(len(gids))},
@@ -181,7 +185,7 @@ def net() -> dict[str, dict[str, str]]:
         netdev(GPUS + n): up | {"mtu": "1500", "speed": "100000", "pci": front_end(n)}
         for n in range(FRONT_ENDS)
     }
-    return {"lo": {"operstate": "unknown", "mtu": "65536"}} | compute | front
+    return front | {"lo": {"operstate": "unknown", "mtu": "65536"}} | compute
 
 
 def nvml(name: str) -> dict[str, Any]:
@@ -196,15 +200,17 @@ def device(name: str, rail: int) -> dict[str, Any]:
     return {
         "index": rail,
         "name": "NVIDIA B200",
+        "pci": gpu(rail),
+        "pci_device_id": "0x290110DE",
+        "pci_subsystem_id": "0x199910DE",
         "uuid": f"GPU-{dashed(identity)}",
         "serial": f"19{int(identity, 16) % 10**11:011d}",
         "board_part": "692-2G525-0220-500",
         "vbios": "97.00.FA.00.09",
-        "pci": gpu(rail),
-        "pci_device_id": "0x290110DE",
         "pstate": 0,
         "persistence": True,
         "mig": 0,
+        "memory_total_bytes": 183_359 * 1024**2,
         "ecc": {"current": True, "pending": True},
         "remapped_rows": {
             "correctable": 0,
@@ -213,6 +219,6 @@ def device(name: str, rail: int) -> dict[str, Any]:
             "failed": False,
             "banks": {"max": 3840, "high": 0, "partial": 0, "low": 0, "none": 0},
         },
+        "retired_pages_pending": {"unread": "unsupported", "why": "NVML: Not Supported (3)", "code": 3},
         "pcie": {"gen": 5, "gen_max": 5, "width": 16, "width_max": 16},
-        "memory_total_bytes": 183_359 * 1024**2,
     }

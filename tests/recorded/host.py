@@ -63,8 +63,11 @@ class Host:
     uptime: float
     virt: str = "none"
 
-    def items(self, node: str, log: Iterable[Record] = ()) -> list[Item]:
-        """Return the items of this host in good health; ``log`` comes after the boot messages."""
+    def items(self, node: str, log: Iterable[Record] = (), devices: Iterable[Item] = ()) -> list[Item]:
+        """Return the items of this host in good health, in the order in which the probe asks.
+
+        ``log`` comes after the boot messages of its kernel log; ``devices`` are asked for before the log.
+        """
         boot_id = dashed(made_up(node, "boot"))
         idle = self.uptime * self.cpus * 0.97
         return [
@@ -76,7 +79,8 @@ class Host:
             library("cpuinfo", "cpuinfo", {"model": self.cpu, "hypervisor": self.virt != "none"}),
             tree("dmi", "/sys/class/dmi/id", self._dmi()),
             library("clock", "adjtimex", CLOCK),
-            self._kernel_log(log),
+            *devices,
+            kernel_log((*BOOT, *log)),
             command("virt", ["systemd-detect-virt"], f"{self.virt}\n", status=int(self.virt == "none")),
         ]
 
@@ -101,9 +105,8 @@ class Host:
             "chassis_type": "1" if self.virt != "none" else "23",
         }
 
-    @staticmethod
-    def _kernel_log(log: Iterable[Record]) -> Item:
-        records = enumerate((*BOOT, *log))
-        lines = (f"{prio},{seq},{usec},-;{message}\n" for seq, (prio, usec, message) in records)
-        kmsg = library("kmsg", "kmsg", None)
-        return replace(kmsg, out="".join(lines).encode())
+
+def kernel_log(records: Iterable[Record]) -> Item:
+    """Return a kernel log as /dev/kmsg gives it, from the boot on."""
+    lines = (f"{prio},{seq},{usec},-;{said}" for seq, (prio, usec, said) in enumerate(records))
+    return replace(library("kmsg", "kmsg", None), out="\n".join(lines).encode())

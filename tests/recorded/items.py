@@ -11,8 +11,7 @@ from gpuassay.evidence.item import Item
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpuassay.evidence.item import Status
-
+NO_FILE = "No such file or directory"
 SECONDS = 0.004  # how long each item "took": one made-up figure, so that nobody reads meaning into it
 
 
@@ -36,9 +35,10 @@ def tree(item_id: str, path: str, content: object) -> Item:
     return Item(item_id, 0, asked={"tree": path}, seconds=SECONDS, out=encode(content))
 
 
-def absent(item_id: str, asked: Mapping[str, Any], why: str, status: Status = "not_found") -> Item:
-    """Return an item that was asked for and did not come."""
-    return Item(item_id, 0, status=status, asked=asked, seconds=SECONDS, why=why)
+def absent(item_id: str, asked: Mapping[str, Any], why: str = "") -> Item:
+    """Return an item that was asked for and is not there; ``why`` may be left to a file's path."""
+    why = why or f"{asked['file']}: {NO_FILE}"
+    return Item(item_id, 0, status="not_found", asked=asked, seconds=SECONDS, why=why)
 
 
 def encode(content: object) -> bytes:

@@ -100,7 +100,8 @@ def _change(table: Mapping[str, Any]) -> Change:
             old, new = table["find"].encode(), table["replace"].encode()
             return lambda item: replace(item, out=item.out.replace(old, new))
         case ["append"]:
-            return lambda item: replace(item, out=item.out + table["append"].encode())
+            more = table["append"].strip("\n").encode()
+            return lambda item: replace(item, out=item.out.removesuffix(b"\n") + b"\n" + more)
         case ["cut"]:
             return lambda item: replace(item, out=item.out[: len(item.out) // 2])
         case ["garble"]:
