@@ -1,19 +1,4 @@
-"""What a description does to a healthy cluster to make it a faulty one.
-
-An overlay names where (``node``, a NodeSet, left out for every node; ``item``, left out for every item; or
-``file``, a file of the recording) and one change:
-
-=========================  ==========================================================================
-``set`` and ``to``         a value inside a JSON document, by a dotted path; ``*`` and ``[0-3]`` match
-``drop``                   what lies at such a path, or at each of a list of them
-``find`` and ``replace``   text, wherever it stands
-``append``                 text at the end
-``cut = true``             only the first half came
-``garble = true``          bytes came that are neither text nor JSON
-``remove = true``          the item was never asked; without ``item``, the node never answered
-``status``, ``why``, …     fields of the item itself: also ``out``, ``err``, ``exit``, ``truncated``;
-                           and ``asked``, with which an item comes that the healthy node does not have
-=========================  ==========================================================================
+"""What a description does to a healthy cluster to make it a faulty one: ``fixtures/recorded/README.md``.
 
 A change that finds nothing to change is an error, so that no description can go stale unnoticed.
 """

@@ -1,0 +1,73 @@
+"""The gate: every check is seen to fail, is seen to pass, and never passes where nothing can be seen.
+
+Runs the real suite on all recorded clusters and prints a table. The exit status is 1, with a line for each
+lack, if a check has no recorded cluster on which it fails, none on which it passes, or passes on one that
+shows nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
+
+from gpuassay.judge.catalog import load_catalog  # noqa: E402 - the path is set above
+from recorded import describe, faulty, healthy  # noqa: E402
+from recorded.judge import judge_all  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    Verdicts = Mapping[str, Mapping[str, str]]  # of each check, by cluster
+
+PASSING = frozenset({"pass", "warn"})  # a warning is a pass that says more
+
+
+def main() -> int:
+    """Judge all recorded clusters, print what was seen and what lacks, and return the exit status."""
+    checks = sorted(load_catalog(ROOT / "thresholds.toml", ROOT / "advisories.toml").checks)
+    nothing = {name for name in faulty() if describe(name).nothing}
+    verdicts = {name: judged.verdicts for name, judged in judge_all([*healthy(), *faulty()])}
+    lines = list(lacks(checks, verdicts, nothing))
+    sys.stdout.write("\n".join([*table(checks, verdicts), "", *lines, ""]))
+    return 1 if lines else 0
+
+
+def table(checks: Iterable[str], verdicts: Verdicts) -> Iterator[str]:
+    """Yield a line for each check: where it fails, and where it passes."""
+    yield f"{'check':32} {'fails on':44} passes on"
+    for check in checks:
+        fails, passes = clusters(check, verdicts, {"fail"}), clusters(check, verdicts, {"pass"})
+        yield f"{check:32} {_some(fails):44} {_some(passes)}"
+
+
+def lacks(checks: Iterable[str], verdicts: Verdicts, nothing: Iterable[str]) -> Iterator[str]:
+    """Yield what has not been seen and should be, and what has been seen and never should be."""
+    blank = {name: verdicts[name] for name in nothing}
+    if not blank:
+        yield "no recorded cluster shows nothing"
+    for check in checks:
+        if not clusters(check, verdicts, {"fail"}):
+            yield f"{check}: no recorded cluster on which it fails"
+        if not clusters(check, verdicts, {"pass"}):
+            yield f"{check}: no recorded cluster on which it passes"
+        for name in clusters(check, blank, PASSING):
+            yield f"{check}: passes on {name}, which shows nothing"
+
+
+def clusters(check: str, verdicts: Verdicts, wanted: Iterable[str]) -> list[str]:
+    """Return the clusters on which a check gave one of these verdicts."""
+    return [name for name, found in verdicts.items() if found.get(check) in wanted]
+
+
+def _some(names: list[str]) -> str:
+    """Return one name and how many more there are."""
+    more = f" +{len(names) - 1}" if len(names) > 1 else ""
+    return f"{names[0]}{more}" if names else "-"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

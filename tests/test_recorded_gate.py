@@ -1,0 +1,54 @@
+"""The gate stops a check that cannot fail, one that cannot pass, and one that passes on nothing."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+GATE = runpy.run_path(str(Path(__file__).parents[1] / ".ci" / "gate.py"))
+
+SOUND = {
+    "healthy": {"audit.a.one": "pass", "audit.a.two": "pass"},
+    "faulty": {"audit.a.one": "fail", "audit.a.two": "fail"},
+    "dark": {"audit.a.one": "error", "audit.a.two": "unseen"},
+}
+
+
+def lacks(nothing: tuple[str, ...] = ("dark",), **changes: dict[str, str]) -> list[str]:
+    """Return what the gate says of sound verdicts after some changes."""
+    verdicts = {name: found | changes.get(name, {}) for name, found in SOUND.items()}
+    return list(GATE["lacks"](["audit.a.one", "audit.a.two"], verdicts, nothing))
+
+
+def test_sound_checks_pass_the_gate() -> None:
+    """A check that fails where it should, passes where it should, and errs on nothing is let through."""
+    assert lacks() == []
+
+
+@pytest.mark.parametrize(
+    ("cluster", "verdict", "says"),
+    [
+        ("faulty", "warn", "audit.a.one: no recorded cluster on which it fails"),
+        ("healthy", "skip", "audit.a.one: no recorded cluster on which it passes"),
+        ("dark", "pass", "audit.a.one: passes on dark, which shows nothing"),
+        ("dark", "warn", "audit.a.one: passes on dark, which shows nothing"),
+    ],
+)
+def test_an_unsound_check_is_named(cluster: str, verdict: str, says: str) -> None:
+    """The gate names the check and what it lacks, and nothing of the sound one beside it."""
+    assert lacks(**{cluster: {"audit.a.one": verdict}}) == [says]
+
+
+def test_the_gate_needs_a_cluster_that_shows_nothing() -> None:
+    """Without one, the most important question was never asked."""
+    assert lacks(nothing=()) == ["no recorded cluster shows nothing"]
+
+
+def test_a_check_that_never_ran_is_named() -> None:
+    """A check of the catalogue that is in no results has been seen neither to fail nor to pass."""
+    assert list(GATE["lacks"](["audit.a.new"], SOUND, ["dark"])) == [
+        "audit.a.new: no recorded cluster on which it fails",
+        "audit.a.new: no recorded cluster on which it passes",
+    ]
