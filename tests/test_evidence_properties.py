@@ -168,4 +168,4 @@ def test_a_damaged_journal_keeps_its_lines(damage: bytes) -> None:
         journal.check("a", {"verdict": "pass"})
         with journal.path.open("ab") as file:
             file.write(damage)
-        assert read_journal(journal.path).outcomes["a"] == {"verdict": "pass"}
+        assert read_journal(journal.path).checks["a"] == {"verdict": "pass"}

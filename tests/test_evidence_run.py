@@ -44,7 +44,7 @@ def test_a_given_folder_is_made_or_must_be_empty(tmp_path: Path) -> None:
     """``--run-dir`` may name a new or an empty folder; what is in another is never overwritten."""
     run = RunFolder.create(tmp_path / "new" / "run", NOW)
     assert RunFolder.create(tmp_path / "new" / "run", NOW) == run
-    RunFolder.write(run.results, "{}")
+    run.results.write_text("{}")
     with pytest.raises(RecordingError, match=r"new/run: not empty"):
         RunFolder.create(tmp_path / "new" / "run", NOW)
     with pytest.raises(RecordingError, match=r"results\.json: File exists"):
@@ -54,7 +54,7 @@ def test_a_given_folder_is_made_or_must_be_empty(tmp_path: Path) -> None:
 def test_every_file_has_its_place(tmp_path: Path) -> None:
     """The names of a run's files are those that its users rely on."""
     run = RunFolder(tmp_path)
-    places = (run.recording, run.journal.path, run.results, run.junit, run.report, run.thresholds)
+    places = (run.recording, run.journal, run.results, run.junit, run.html, run.thresholds)
     assert [place.relative_to(tmp_path).as_posix() for place in places] == [
         "recording",
         "journal.jsonl",
@@ -82,14 +82,6 @@ def test_seal_covers_the_whole_run(tmp_path: Path) -> None:
     assert checked.stdout == "journal.jsonl: OK\nrecording/SHA256SUMS: OK\n"
 
 
-def test_open_wants_a_journal(tmp_path: Path) -> None:
-    """A folder without a journal is no run, and the sentence says what was expected."""
-    with pytest.raises(RecordingError, match=r"not the folder of a run: expected a journal\.jsonl"):
-        RunFolder.open(tmp_path)
-    begun(tmp_path)
-    assert RunFolder.open(tmp_path).journal.path == tmp_path / "journal.jsonl"
-
-
 def test_journal_reads_what_was_noted(tmp_path: Path) -> None:
     """Context, the last word on each check, and how the run ended."""
     journal = begun(tmp_path)
@@ -99,7 +91,7 @@ def test_journal_reads_what_was_noted(tmp_path: Path) -> None:
     journal.end("SIGTERM")
     record = read_journal(journal.path)
     assert (record.context, record.cut, record.problems) == (CONTEXT, "SIGTERM", ())
-    assert record.outcomes == {
+    assert record.checks == {
         "audit.health.ecc": {"verdict": "pass"},
         "audit.health.xid": {"verdict": "fail", "reason": "é\n"},
     }
@@ -124,7 +116,7 @@ def test_journal_survives_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     ended = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
     assert ended.returncode == -signal.SIGKILL
-    assert (read_journal(path).outcomes, read_journal(path).cut) == ({"a": {"verdict": "pass"}}, KILLED)
+    assert (read_journal(path).checks, read_journal(path).cut) == ({"a": {"verdict": "pass"}}, KILLED)
 
 
 def test_each_line_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,10 +136,10 @@ def test_a_torn_line_spoils_only_itself(tmp_path: Path) -> None:
     with journal.path.open("ab") as file:
         file.write(b'{"kind":"check","id":"b","resu')
     torn = read_journal(journal.path)
-    assert (list(torn.outcomes), torn.problems) == (["a"], ("journal.jsonl:3: cut off",))
+    assert (list(torn.checks), torn.problems) == (["a"], ("journal.jsonl:3: cut off",))
     journal.check("c", {"verdict": "fail"})
     mended = read_journal(journal.path)
-    assert (list(mended.outcomes), mended.problems) == (["a", "c"], ("journal.jsonl:3: not a JSON object",))
+    assert (list(mended.checks), mended.problems) == (["a", "c"], ("journal.jsonl:3: not a JSON object",))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +159,7 @@ def test_a_strange_line_is_a_problem(tmp_path: Path, line: dict[str, Any]) -> No
         file.write(json.dumps(line) + "\n")
     record = read_journal(journal.path)
     assert record.problems == ("journal.jsonl:2: not a line of a journal",)
-    assert (record.outcomes, record.cut) == ({}, KILLED)
+    assert (record.checks, record.cut) == ({}, KILLED)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\xff\n", b'{"kind":"end","cut":""}\n'])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuassay.evidence.files import RecordingError, append_line, naming, open_regular, write_atomic
+from gpuassay.evidence.files import RecordingError, append_line, naming, open_regular
 from gpuassay.evidence.lines import dump_json, load_json
 from gpuassay.evidence.sums import write_sums
 
@@ -24,7 +24,7 @@ class Journal:
         self.path = path
 
     def begin(self, context: Mapping[str, Any]) -> None:
-        """Note what the run is: all that its reports need to know beside the outcomes."""
+        """Note what the run is: all that its reports need to know beside what the checks came to."""
         self._add({"kind": "begin", "context": context})
 
     def check(self, check_id: str, result: Mapping[str, Any]) -> None:
@@ -44,7 +44,7 @@ class JournalRecord:
     """What a journal says: what the run was, the last word on each check, why it ended early if it did."""
 
     context: Mapping[str, Any]
-    outcomes: Mapping[str, dict[str, Any]]
+    checks: Mapping[str, dict[str, Any]]
     cut: str
     problems: tuple[str, ...]
 
@@ -56,20 +56,20 @@ def read_journal(path: Path) -> JournalRecord:
     """
     with naming(path), open_regular(path) as file:
         lines, problems = load_json(file.read(), path.name)
-    context, outcomes, cut = None, dict[str, dict[str, Any]](), KILLED
+    context, checks, cut = None, dict[str, dict[str, Any]](), KILLED
     for number, line in lines:
         match line:
             case {"kind": "begin", "context": dict(noted)}:
                 context = noted
             case {"kind": "check", "id": str(check_id), "result": dict(result)}:
-                outcomes[check_id] = result
+                checks[check_id] = result
             case {"kind": "end", "cut": str(reason)}:
                 cut = reason
             case _:
                 problems.append(f"{path.name}:{number}: not a line of a journal")
     if context is None:
         raise RecordingError(f"{path}: not a journal: no line says what the run was")
-    return JournalRecord(context, outcomes, cut, tuple(problems))
+    return JournalRecord(context, checks, cut, tuple(problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +93,15 @@ class RunFolder:
                 raise RecordingError(f"{path}: not empty; a run needs a folder of its own")
         return cls(path)
 
-    @classmethod
-    def open(cls, path: Path) -> RunFolder:
-        """Return the folder of an earlier run. Raises ``RecordingError`` if it is none."""
-        run = cls(path.absolute())
-        if not run.journal.path.is_file():
-            raise RecordingError(f"{path}: not the folder of a run: expected a journal.jsonl in it")
-        return run
-
     @property
     def recording(self) -> Path:
         """The evidence."""
         return self.path / "recording"
 
     @property
-    def journal(self) -> Journal:
+    def journal(self) -> Path:
         """One line per outcome."""
-        return Journal(self.path / "journal.jsonl")
+        return self.path / "journal.jsonl"
 
     @property
     def results(self) -> Path:
@@ -122,7 +114,7 @@ class RunFolder:
         return self.path / "junit.xml"
 
     @property
-    def report(self) -> Path:
+    def html(self) -> Path:
         """The verdicts, for people."""
         return self.path / "report.html"
 
@@ -130,11 +122,6 @@ class RunFolder:
     def thresholds(self) -> Path:
         """What the checks were held to."""
         return self.path / "thresholds.effective.toml"
-
-    @staticmethod
-    def write(path: Path, text: str) -> None:
-        """Write a file of the run, whole or not at all. Raises ``RecordingError``."""
-        write_atomic(path, text.encode())
 
     def seal(self) -> None:
         """Write the sums of all of it; after every report. Raises ``RecordingError``."""
