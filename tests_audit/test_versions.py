@@ -1,0 +1,29 @@
+"""Which software runs, and whether it is the same everywhere."""
+
+from gpuassay.fixtures import Fleet, Observe
+
+
+def test_driver_floor(fleet: Fleet, observe: Observe) -> None:
+    """Every node's GPU driver has the published security fixes of its branch.
+
+    The driver runs in the kernel and takes commands from every tenant's program: a known hole in it opens
+    the host. A branch that its maker has ended gets no fixes at all, however high its number.
+
+    Fix: drain the nodes and update the driver to the floor of its branch or above; leave an ended branch
+    for one that is maintained. If the branch is newer than this table, bring the table up to date.
+    """
+    for node in fleet.nodes:
+        observe(node, version=node.driver_version)
+
+
+def test_driver_equal(fleet: Fleet, observe: Observe) -> None:
+    """All nodes of a pool run the same GPU driver.
+
+    One job runs on many nodes at once. With different drivers it may hang or slow down on some of them
+    only, and what was tested on one node was not tested on another.
+
+    Fix: decide which version is meant, update the nodes that differ, and keep the driver in the image or
+    the configuration management, out of the reach of automatic upgrades.
+    """
+    for node in fleet.nodes:
+        observe(node, version=node.driver_version)
