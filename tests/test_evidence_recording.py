@@ -15,7 +15,7 @@ import zstandard
 from gpuassay.evidence import blobs
 from gpuassay.evidence.item import Item
 from gpuassay.evidence.recording import RecordingError, read_recording
-from gpuassay.target.recording import read_target
+from gpuassay.target.recording import locate
 
 EXAMPLES = Path(__file__).parent.parent / "fixtures" / "examples"
 SHOWN = EXAMPLES / "hand-written"
@@ -340,13 +340,8 @@ def test_links_in_the_place_of_its_own_files_are_not_followed(tmp_path: Path) ->
         read_recording(folder)
 
 
-def test_target_takes_a_recording_or_a_run() -> None:
+def test_target_takes_a_recording_or_a_run(tmp_path: Path) -> None:
     """``--target=recording:DIR`` takes the folder of a recording, or that of the run which holds it."""
-    assert read_target(SHOWN).meta.target == "by hand"
-
-
-def test_target_finds_the_recording_of_a_run(tmp_path: Path) -> None:
-    """The folder of a run holds its recording."""
     (tmp_path / "recording").mkdir()
-    make(tmp_path / "recording", line())
-    assert read_target(tmp_path).nodes["a"].answered
+    recording = make(tmp_path / "recording", line())
+    assert locate(tmp_path) == locate(recording) == recording

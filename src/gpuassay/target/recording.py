@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuassay.evidence.recording import Recording, read_recording
-
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def read_target(folder: Path) -> Recording:
-    """Read a recording, or that of a run whose folder is given. Raises ``RecordingError``."""
-    inner = folder / "recording"
-    return read_recording(inner if (inner / "recording.toml").is_file() else folder)
+def locate(place: Path) -> Path:
+    """Return the folder of a recording, given that or the folder of the run which holds it."""
+    inner = place / "recording"
+    return inner if (inner / "recording.toml").is_file() else place
