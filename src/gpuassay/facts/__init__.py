@@ -1,0 +1,53 @@
+"""Facts: evidence of any vendor as typed values, each with its reference, or the reason why there is none.
+
+What a vendor calls things, and how its tools spell them, is known here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gpuassay.facts.gpu import Gpu
+from gpuassay.facts.node import Node
+from gpuassay.facts.rdma import Port
+from gpuassay.facts.text import natural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpuassay.evidence.recording import Recording
+    from gpuassay.judge.site import Site
+
+__all__ = ["Fleet", "Gpu", "Node", "Port", "fleet"]
+
+
+class Fleet:
+    """The nodes of a cluster that are in service, silent ones too, in natural order."""
+
+    def __init__(self, nodes: Iterable[Node], out: Iterable[str] = ()) -> None:
+        """Take the nodes in service, and the names of those that are out of it."""
+        self.nodes = tuple(sorted(nodes, key=lambda node: natural(node.name)))
+        self.out = tuple(sorted(out, key=natural))
+
+    @cached_property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """All GPUs."""
+        return tuple(gpu for node in self.nodes for gpu in node.gpus)
+
+    @cached_property
+    def roce_ports(self) -> tuple[Port, ...]:
+        """The RoCE ports of the compute fabric."""
+        return tuple(port for node in self.nodes for port in node.roce_ports)
+
+
+def fleet(recording: Recording, site: Site) -> Fleet:
+    """Give the nodes that are declared, by site file or recording, and those that answered undeclared."""
+    names = {*site.nodes, *recording.meta.declared, *recording.nodes} - site.out_nodes
+    return Fleet((_node(name, recording, site) for name in names), site.out_nodes)
+
+
+def _node(name: str, recording: Recording, site: Site) -> Node:
+    evidence, pool = recording.nodes.get(name), site.pool_of(name)
+    answered = evidence if evidence is not None and evidence.answered else None
+    return Node(name, answered, pool.ports if pool else ())

@@ -1,0 +1,107 @@
+"""What a host says of itself: limits, clock, uptime, and whether it is a virtual machine."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from gpuassay.facts.record import mapped
+from gpuassay.facts.source import document, take, text
+from gpuassay.facts.text import brief
+from gpuassay.judge.fact import Read, Unread
+
+if TYPE_CHECKING:
+    from gpuassay.facts.source import Evidence
+    from gpuassay.judge.fact import Fact
+
+_MEMLOCK = re.compile(
+    r"^Max locked memory +(unlimited|\d{1,20}) +(unlimited|\d{1,20}) +bytes *$", re.MULTILINE
+)
+
+# adjtimex(2), linux/timex.h.
+_TIME_ERROR = 5  # the clock state that means "not synchronized"
+_STA_UNSYNC = 0x0040
+
+# What systemd-detect-virt prints on a virtual machine (its manual page). Inside a container it names the
+# container, which says nothing of the machine below.
+_MACHINES = re.compile(
+    "acrn|amazon|apple|bhyve|bochs|google|kvm|microsoft|oracle|parallels|powervm|qemu|qnx|sre|uml|vm-other|vmware"
+    "|xen|zvm"
+)
+_LONGEST_UPTIME = 100 * 365.25 * 86400  # seconds
+
+
+def memlock(evidence: Evidence) -> Fact[str]:
+    """Read how much memory a process may lock: ``unlimited``, or its soft limit such as ``64 KiB``.
+
+    The soft limit counts: it is what a job has that asks for nothing.
+    """
+    limits = text(evidence, "limits")
+    if isinstance(limits, Unread):
+        return limits
+    match = _MEMLOCK.search(limits.value)
+    if match is None:
+        return Unread("garbled", "no line 'Max locked memory' in the process limits", limits.evidence)
+    soft, hard = match.groups()
+    value = soft if soft == "unlimited" else _size(int(soft))
+    return Read(value, limits.evidence, f"RLIMIT_MEMLOCK in bytes: soft {soft}, hard {hard}")
+
+
+def _size(count: int) -> str:
+    """Write a number of bytes exactly, in the largest binary unit that divides it."""
+    for power, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
+        whole, rest = divmod(count, 1024**power)
+        if whole and not rest:
+            return f"{whole} {unit}"
+    return f"{count} bytes"
+
+
+def clock_synchronized(evidence: Evidence) -> Fact[bool]:
+    """Read whether the kernel holds its clock for synchronized, as adjtimex(2) tells."""
+    clock = document(evidence, "clock")
+    state, status = clock.count("state", most=_TIME_ERROR), clock.count("status", most=0xFFFF)
+    if isinstance(state, Unread):
+        return state
+    if isinstance(status, Unread):
+        return status
+    unset = state.value == _TIME_ERROR or bool(status.value & _STA_UNSYNC)
+    return Read(not unset, state.evidence, f"adjtimex: state {state.value}, status {status.value:#06x}")
+
+
+def clock_max_error_ms(evidence: Evidence) -> Fact[float]:
+    """Read the largest error that the kernel allows for in its clock, in milliseconds."""
+    return mapped(document(evidence, "clock").count("maxerror_us"), lambda us: us / 1000)
+
+
+def uptime_hours(evidence: Evidence) -> Fact[float]:
+    """Read for how many hours the kernel has been up."""
+    uptime = text(evidence, "uptime")
+    if isinstance(uptime, Unread):
+        return uptime
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?) \d+(?:\.\d+)?\s*", uptime.value, re.ASCII)
+    seconds = float(match[1]) if match else math.inf
+    if seconds > _LONGEST_UPTIME:
+        return Unread("garbled", f"uptime is '{brief(uptime.value)}'", uptime.evidence)
+    return Read(seconds / 3600, uptime.evidence)
+
+
+def is_virtual(evidence: Evidence) -> Fact[bool]:
+    """Read whether this is a virtual machine: systemd-detect-virt, or in a container the CPU's own word."""
+    item = evidence.item("virt")
+    word = (
+        brief(item.out.decode(errors="replace")) if item else ""
+    )  # also of exit status 1, which means "none"
+    if item and (word == "none" or _MACHINES.fullmatch(word)):
+        return Read(word != "none", evidence.ref(item), f"systemd-detect-virt: {word}")
+    hypervisor = document(evidence, "cpuinfo").flag("hypervisor")
+    # Only x86 has a bit for it that is clear on real hardware.
+    clear_means_none = document(evidence, "host").text("machine", r"x86_64")
+    if isinstance(hypervisor, Read) and (hypervisor.value or isinstance(clear_means_none, Read)):
+        return hypervisor
+    asked = take(evidence, "virt")
+    return (
+        asked
+        if isinstance(asked, Unread)
+        else Unread("not_found", f"systemd-detect-virt: {word or 'nothing'}")
+    )

@@ -1,0 +1,213 @@
+"""A node as judging sees it: its facts, its GPUs and ports, and what it shows that it has."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gpuassay.facts import gpu, host, kernel_log, nvidia
+from gpuassay.facts.kernel_log import KernelLog
+from gpuassay.facts.pci import AMD, NVIDIA, Bus
+from gpuassay.facts.rdma import ETHERNET, INFINIBAND, Adapters
+from gpuassay.facts.record import mapped
+from gpuassay.facts.source import Silence
+from gpuassay.judge.fact import Read, Unread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gpuassay.facts.gpu import Gpu
+    from gpuassay.facts.rdma import Port
+    from gpuassay.facts.source import Evidence
+    from gpuassay.judge.fact import Fact
+
+_SILENT = Unread("not_found", "no evidence from this node")
+
+
+class Node:
+    """A node. Everything is read from its evidence when it is first asked for."""
+
+    def __init__(self, name: str, evidence: Evidence | None, fabric: Iterable[str] = ()) -> None:
+        """Without evidence a node is silent. ``fabric`` names the compute ports that are declared, if any."""
+        self.name = name
+        self.silence = None if evidence else _SILENT
+        self._evidence: Evidence = evidence or Silence(_SILENT)
+        self._fabric = frozenset(fabric)
+
+    @property
+    def where(self) -> str:
+        """Its place: its name."""
+        return self.name
+
+    @property
+    def node(self) -> str:
+        """The node it belongs to: itself."""
+        return self.name
+
+    @cached_property
+    def models(self) -> tuple[str, ...]:
+        """Names and PCI ids of its GPUs."""
+        return tuple(dict.fromkeys(model for one in self.gpus for model in one.models))
+
+    # --- GPUs ------------------------------------------------------------------------------------
+
+    @cached_property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """All GPUs that the bus or the driver shows."""
+        return gpu.join(self.name, self._bus, self._driver)
+
+    @property
+    def gpus_on_bus(self) -> Fact[int]:
+        """How many GPUs the PCI bus shows, fallen ones too."""
+        return self._bus.count
+
+    @property
+    def gpus_in_driver(self) -> Fact[int]:
+        """How many GPUs the driver has, lost ones too."""
+        if any(function.vendor == AMD for function in self._bus.gpus):
+            return gpu.FOREIGN
+        return self._driver.count
+
+    @property
+    def gpus_seen(self) -> Fact[int]:
+        """How many GPUs bus and driver both show, at one address, and can use; the note tells of others."""
+        unusable = self._driver.mismatch
+        if unusable:
+            return Read(0, unusable.evidence, unusable.why)
+        for count in (self.gpus_on_bus, self.gpus_in_driver):
+            if isinstance(count, Unread):
+                return count
+        losses = {one.where.partition("/")[2]: one.loss for one in self.gpus if one.loss}
+        note = "; ".join(f"{place}: {loss}" for place, loss in losses.items())
+        return Read(len(self.gpus) - len(losses), self.gpus_in_driver.evidence, note)
+
+    @property
+    def driver_version(self) -> Fact[str]:
+        """The version of NVIDIA's driver, as it says itself."""
+        return self._driver.version
+
+    @property
+    def module_version(self) -> Fact[str]:
+        """The version of NVIDIA's kernel module that is loaded."""
+        return nvidia.module_version(self._evidence)
+
+    @cached_property
+    def _bus(self) -> Bus:
+        return Bus(self._evidence)
+
+    @cached_property
+    def _driver(self) -> nvidia.Driver:
+        return nvidia.Driver(self._evidence)
+
+    # --- ports -----------------------------------------------------------------------------------
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """All ports of its RDMA devices."""
+        return self._adapters.ports
+
+    @cached_property
+    def roce_ports(self) -> tuple[Port, ...]:
+        """The RoCE ports of the compute fabric: the declared ones, else each that is active.
+
+        Only what was clearly read keeps a port out: one whose link layer or state is unread is in.
+        """
+        return tuple(
+            port for port in self.ports if _may_be(port.link_layer, ETHERNET) and self._in_fabric(port)
+        )
+
+    def _in_fabric(self, port: Port) -> bool:
+        if self._fabric:
+            return bool(self._fabric & {port.name, port.device})
+        return _may_be(port.state, "ACTIVE")
+
+    @cached_property
+    def _adapters(self) -> Adapters:
+        return Adapters(self.name, self._evidence)
+
+    # --- the host --------------------------------------------------------------------------------
+
+    @property
+    def memlock(self) -> Fact[str]:
+        """How much memory a process may lock: ``unlimited``, or e.g. ``64 KiB``."""
+        return host.memlock(self._evidence)
+
+    @property
+    def clock_synchronized(self) -> Fact[bool]:
+        """Whether the kernel holds its clock for synchronized."""
+        return host.clock_synchronized(self._evidence)
+
+    @property
+    def clock_max_error_ms(self) -> Fact[float]:
+        """The largest error that the kernel allows for in its clock, in milliseconds."""
+        return host.clock_max_error_ms(self._evidence)
+
+    @property
+    def uptime_hours(self) -> Fact[float]:
+        """For how many hours its kernel has been up."""
+        return host.uptime_hours(self._evidence)
+
+    @cached_property
+    def kernel_log(self) -> KernelLog:
+        """What its kernel log says."""
+        return KernelLog.unread(self.silence) if self.silence else kernel_log.read(self._evidence)
+
+    # --- what it shows ---------------------------------------------------------------------------
+
+    def shows(self, need: str) -> Fact[bool]:
+        """Tell whether the node itself shows that it has what ``needs`` calls by this name."""
+        match need:
+            case "gpu":
+                return self._shows_gpu(NVIDIA, AMD)
+            case "nvidia":
+                return self._shows_gpu(NVIDIA)
+            case "amd":
+                return self._shows_gpu(AMD)
+            case "rdma":
+                return self._adapters.present
+            case "roce":
+                return self._shows_port(self.roce_ports, ETHERNET)
+            case "infiniband":
+                return self._shows_port(self._infiniband_ports, INFINIBAND)
+            case "vm":
+                return host.is_virtual(self._evidence)
+            case "bare_metal":
+                return mapped(host.is_virtual(self._evidence), lambda virtual: not virtual)
+        return Unread("not_asked", f"nodes are not asked about {need}")
+
+    def sightings(self, domain: str, needs: tuple[str, ...]) -> Mapping[str, Fact[int]]:
+        """Count the subjects of a domain, by witness."""
+        if domain == "gpu":
+            return {"bus": self.gpus_on_bus, "driver": self.gpus_in_driver}
+        if domain == "port":
+            return {"sysfs": self._adapters.unread or Read(len(self._ports_for(needs)))}
+        return {}
+
+    def _ports_for(self, needs: tuple[str, ...]) -> tuple[Port, ...]:
+        if "roce" in needs:
+            return self.roce_ports
+        if "infiniband" in needs:
+            return self._infiniband_ports
+        return self.ports
+
+    @property
+    def _infiniband_ports(self) -> tuple[Port, ...]:
+        return tuple(port for port in self.ports if _may_be(port.link_layer, INFINIBAND))
+
+    def _shows_gpu(self, *vendors: str) -> Fact[bool]:
+        listed = bool(self._driver.devices) and NVIDIA in vendors
+        if listed or any(function.vendor in vendors for function in self._bus.gpus):
+            return Read(value=True, evidence=self._bus.evidence)
+        return mapped(self._bus.count, lambda _: False)
+
+    def _shows_port(self, ports: tuple[Port, ...], link_layer: str) -> Fact[bool]:
+        """Tell whether one of these is surely of a link layer; of those in doubt the first says why."""
+        doubts = [port.link_layer for port in ports]
+        if any(isinstance(doubt, Read) and doubt.value == link_layer for doubt in doubts):
+            return Read(value=True)
+        unread = next((doubt for doubt in doubts if isinstance(doubt, Unread)), self._adapters.unread)
+        return unread or Read(value=False)
+
+
+def _may_be(fact: Fact[str], value: str) -> bool:
+    return isinstance(fact, Unread) or fact.value == value
