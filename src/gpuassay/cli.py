@@ -65,12 +65,12 @@ def _record(options: argparse.Namespace) -> int:
     from gpuassay.evidence.recording import RecordingError  # noqa: PLC0415
     from gpuassay.evidence.run import RunFolder  # noqa: PLC0415
     from gpuassay.judge.config import ConfigError  # noqa: PLC0415
-    from gpuassay.session import Request, gather  # noqa: PLC0415
+    from gpuassay.session import Request, gather, now  # noqa: PLC0415
     from gpuassay.suite import load_suite  # noqa: PLC0415
 
     root = suite_root()
     try:
-        run = RunFolder.create(options.folder)
+        run = RunFolder.create(options.folder, now())
         gather(Request(root=root, site=options.site), run, load_suite(root), lambda line: print(line, file=sys.stderr))
     except (ConfigError, RecordingError) as error:
         return _mistake(error)
@@ -80,19 +80,21 @@ def _record(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     from gpuassay.evidence.recording import RecordingError  # noqa: PLC0415
-    from gpuassay.evidence.run import RunFolder  # noqa: PLC0415
+    from gpuassay.evidence.run import RunFolder, read_journal  # noqa: PLC0415
     from gpuassay.report.files import write_reports  # noqa: PLC0415
     from gpuassay.report.results import assemble, is_red  # noqa: PLC0415
 
+    run = RunFolder(options.run)
     try:
-        run = RunFolder.open(options.run)
-        journal = run.read_journal()
+        journal = read_journal(run.journal)
+        results = assemble(journal.context, journal.checks, cut=journal.cut)
+        write_reports(run, results)
+        run.seal()
     except RecordingError as error:
         return _mistake(error)
-    results = assemble(journal.context, journal.outcomes, cut=journal.cut)
-    write_reports(run, results)
-    run.seal()
-    print(run.report)
+    for problem in journal.problems:
+        print(f"gpuassay: {problem}", file=sys.stderr)
+    print(run.html)
     return int(is_red(results))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuassay import __version__
-from gpuassay.evidence.recording import read_recording
-from gpuassay.evidence.run import RunFolder
+from gpuassay.evidence.recording import Meta, read_recording
 from gpuassay.evidence.writer import RecordingWriter
 from gpuassay.facts import Fleet
 from gpuassay.facts import fleet as read_fleet
@@ -23,11 +21,13 @@ from gpuassay.judge.site import Site, load_site, undeclared
 from gpuassay.report import results as report
 from gpuassay.suite import Suite, load_suite
 from gpuassay.target.local import Local
+from gpuassay.target.recording import locate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gpuassay.evidence.recording import Recording
+    from gpuassay.evidence.run import RunFolder
     from gpuassay.report.results import Document
 
 SESSION = pytest.StashKey["Session"]()
@@ -50,7 +50,8 @@ class Request:
     @property
     def recording(self) -> Path | None:
         """The folder of a recording to judge, where that is the target."""
-        return self.folder / self.target.removeprefix(RECORDING) if self.target.startswith(RECORDING) else None
+        named = self.target.startswith(RECORDING)
+        return locate(self.folder / self.target.removeprefix(RECORDING)) if named else None
 
     def document(self) -> dict[str, str]:
         """Give it as what crosses to a worker process: builtin types only."""
@@ -89,18 +90,10 @@ def gather(request: Request, run: RunFolder, suite: Suite, progress: Callable[[s
     if request.site is not None:
         load_site(request.site, suite.catalog)  # a mistake in it is said before anything is touched
     target = Local()
-    writer = RecordingWriter(
-        run.recording,
-        probe=__version__,
-        target=target.name,
-        declared=target.declared(),
-        begin=_now(),
-        site=request.site.read_text(encoding="utf-8") if request.site else None,
-    )
-    try:
-        target.gather(writer, progress)
-    finally:
-        writer.finish(end=_now())
+    meta = Meta(target=target.name, probe=__version__, declared=target.declared(), begin=now())
+    writer = RecordingWriter(run.recording, meta, request.site.read_text(encoding="utf-8") if request.site else None)
+    target.gather(writer, progress)  # cut here, the recording stays readable, and says that it is unfinished
+    writer.finish(now())
 
 
 def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Session:
@@ -133,8 +126,8 @@ def context(session: Session) -> Document:
         "recording": {
             "digest": session.recording.digest,
             "seal": session.recording.seal,
-            "begin": meta.begin,
-            "end": meta.end,
+            "begin": _stamp(meta.begin),
+            "end": _stamp(meta.end),
             "synthetic": meta.synthetic,
             "cluster": site.cluster or meta.cluster or None,
             "provider": site.provider or None,
@@ -147,7 +140,7 @@ def context(session: Session) -> Document:
         "nodes": {"declared": len(fleet.nodes) + len(fleet.out), "answered": answered, "out": len(fleet.out)},
         "out_of_service": [out.document() for out in site.outs],
         "waivers": [waiver.document() for waiver in site.all_waivers],
-        "problems": list(session.recording.problems),
+        "problems": _problems(session.recording),
         "pools": [_pool(session, pool) for pool in site.pools],
         "checks": {check: _described(session, check) for check in catalog.checks},
     }
@@ -176,10 +169,16 @@ def _pool(session: Session, pool: Any) -> Document:
     return {"name": pool.name, "contracted": pool.contracted, "in_service": nodes}
 
 
+def _problems(recording: Recording) -> list[str]:
+    """List what of a recording could not be used."""
+    parts = (recording.cluster, *recording.nodes.values())
+    return [*recording.problems, *(problem for part in parts for problem in part.problems)]
+
+
 def _site(request: Request, recording: Recording, folder: Path, suite: Suite) -> Site:
     if request.site is not None:
         return load_site(request.site, suite.catalog)
-    return load_site(folder / "site.toml", suite.catalog) if recording.site_text is not None else undeclared()
+    return load_site(folder / "site.toml", suite.catalog) if recording.site_text is not None else undeclared(suite.catalog)
 
 
 def _stamps(request: Request, recording: Recording, site: Site) -> list[tuple[str, str]]:
@@ -201,14 +200,13 @@ def _stamps(request: Request, recording: Recording, site: Site) -> list[tuple[st
 
 def _day(recording: Recording) -> date:
     """Give the day by which waivers and outages are dated; without one they have all expired."""
-    stamp = recording.meta.end or recording.meta.begin
-    return datetime.fromisoformat(stamp).date() if stamp else date.max
+    return recording.meta.clock.date() if recording.meta.clock else date.max
 
 
-def _now() -> datetime:
+def now() -> datetime:
+    """Read the wall clock. Only a run's beginning and its recording may: judging goes by the recording's own time."""
     return datetime.now(UTC)
 
 
-def dumps(document: object) -> str:
-    """Write a document so that equal documents are equal bytes."""
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=False) + "\n"
+def _stamp(time: datetime | None) -> str | None:
+    return time.isoformat(timespec="seconds").replace("+00:00", "Z") if time else None

@@ -78,10 +78,21 @@ def observations(rows: Iterable[Row]) -> list[Document]:
     groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows:
         kind = type(row.value).__name__
-        key = (row.verdict, row.metric, kind, repr(row.value), repr(row.reference), row.reason, row.at, row.provisional)
+        key = (
+            row.verdict,
+            row.metric,
+            kind,
+            repr(row.value),
+            repr(row.reference),
+            row.reason,
+            row.at,
+            row.provisional,
+        )
         groups[key].append(row)
     folded = [_observation(group) for group in groups.values()]
-    return sorted(folded, key=lambda row: (_ORDER.index(row["verdict"]), row["metric"], natural(row["where"])))
+    return sorted(
+        folded, key=lambda row: (_ORDER.index(row["verdict"]), row["metric"], natural(row["where"]))
+    )
 
 
 def assemble(context: Mapping[str, Any], outcomes: Mapping[str, Document], *, cut: str = "") -> Document:
@@ -136,7 +147,11 @@ def _observation(group: Sequence[Row]) -> Document:
         "reason": first.reason,
         "evidence": first.evidence,
     }
-    marks = {"provisional": first.provisional, "waived": first.waived, "caps": "gold" if first.caps_at_gold else ""}
+    marks = {
+        "provisional": first.provisional,
+        "waived": first.waived,
+        "caps": "gold" if first.caps_at_gold else "",
+    }
     return document | {key: mark for key, mark in marks.items() if mark}
 
 
@@ -202,7 +217,9 @@ _CONTRACTED_CHECK: Document = {
 }
 
 
-def _contracted(pools: Iterable[Mapping[str, Any]], described: Document, found: Mapping[str, Document]) -> Document:
+def _contracted(
+    pools: Iterable[Mapping[str, Any]], described: Document, found: Mapping[str, Document]
+) -> Document:
     """Judge the union over all checks: healthy nodes in service against the contract of each pool."""
     component = [own for check, own in found.items() if described[check]["fault"] == "component"]
     sick = {node for own in component for node in own.get("sick", ())}

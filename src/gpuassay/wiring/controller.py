@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuassay.evidence.recording import RecordingError
-from gpuassay.evidence.run import RunFolder
+from gpuassay.evidence.files import RecordingError, write_atomic
+from gpuassay.evidence.run import Journal, RunFolder
 from gpuassay.judge.config import ConfigError
 from gpuassay.judge.tier import TIERS
 from gpuassay.report import pytest_html, terminal
 from gpuassay.report.files import write_reports
 from gpuassay.report.results import assemble, failed_outcome, is_red
 from gpuassay.report.words import status
-from gpuassay.session import SESSION, Request, Session, context, gather, prepare
+from gpuassay.session import SESSION, Request, Session, context, gather, now, prepare
 from gpuassay.suite import SuiteError, check_id, load_suite
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Controller:
         self._run: RunFolder | None = None
         self._recording: Path | None = None
         self._outcomes: dict[str, Document] = {}
+        self._context: Document = {}
         self._results: Document | None = None
 
     # --- before any check ------------------------------------------------------------------------
@@ -56,27 +57,32 @@ class Controller:
         recording = request.recording
         if recording is not None:
             prepared = prepare(request, recording, suite)
-            self._run = RunFolder.create(request.run_dir)
+            self._run = RunFolder.create(request.run_dir, now())
         else:
-            self._run = RunFolder.create(request.run_dir)
+            self._run = RunFolder.create(request.run_dir, now())
             recording = self._run.recording
-            gather(request, self._run, suite, self._say)
+            gather(request, self._run, suite, self._progress)
+            self._progress("")
             prepared = prepare(request, recording, suite)
         self._recording = recording
         self._config.stash[SESSION] = prepared
         self._begin(prepared)
 
     def _begin(self, prepared: Session) -> None:
-        run = self._folder
-        run.write(run.thresholds, prepared.bench.site.effective_toml(prepared.suite.catalog))
+        effective = prepared.bench.site.effective_toml
+        write_atomic(self._folder.thresholds, effective.encode())
         self._context = context(prepared)
-        run.journal.begin(self._context)
+        self._journal.begin(self._context)
 
     @property
     def _folder(self) -> RunFolder:
         if self._run is None:
             raise RuntimeError("no run was started")
         return self._run
+
+    @property
+    def _journal(self) -> Journal:
+        return Journal(self._folder.journal)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -98,9 +104,20 @@ class Controller:
         ]
 
     def _say(self, line: str) -> None:
-        terminal_reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if terminal_reporter is not None:
-            terminal_reporter.write_line(f"gpuassay: {line}")
+        reporter = self._terminal
+        if reporter is not None:
+            reporter.write_line(f"gpuassay: {line}")
+
+    def _progress(self, line: str) -> None:
+        """Show where gathering is: one line that renews itself, and nothing where no person looks on."""
+        reporter = self._terminal
+        if reporter is not None and reporter.isatty:
+            reporter.rewrite(f"gpuassay: {line}", erase=True)
+
+    @property
+    def _terminal(self) -> pytest.TerminalReporter | None:
+        plugin: pytest.TerminalReporter | None = self._config.pluginmanager.get_plugin("terminalreporter")
+        return plugin
 
     # --- check by check --------------------------------------------------------------------------
 
@@ -116,7 +133,7 @@ class Controller:
 
     def _record(self, check: str, outcome: Document) -> None:
         self._outcomes[check] = outcome
-        self._folder.journal.check(check, outcome)
+        self._journal.check(check, outcome)
 
     def _check_of(self, nodeid: str) -> str | None:
         path, _, name = nodeid.partition("::")
@@ -139,11 +156,11 @@ class Controller:
         self._add_junit_properties(results)
         session.exitstatus = self._exit_status(session.exitstatus, results)
         try:
-            self._run.journal.end(cut)
+            self._journal.end(cut)
             write_reports(self._run, results)
             yield
             self._run.seal()
-        except OSError as error:
+        except RecordingError as error:
             self._say(f"the reports could not be written: {error}")
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         return None
@@ -180,9 +197,8 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_summary(self, prefix: list[str]) -> None:
         """Put the medallion on top of pytest-html's page."""
-        results = assemble(self._context, self._outcomes) if self._recording else None
-        if results:
-            prefix.append(pytest_html.medallion(results))
+        if self._results is not None:
+            prefix.append(pytest_html.medallion(self._results))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_html_results_table_header(self, cells: list[str]) -> None:

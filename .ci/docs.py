@@ -1,0 +1,60 @@
+"""Write docs/checks.md from the checks' docstrings and tables; with --check, fail when it is stale."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from gpuassay.suite import Suite, load_suite
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "checks.md"
+HEAD = """# Checks
+
+Written by `.ci/docs.py` from the checks and `thresholds.toml`; do not edit.
+
+A check observes; `thresholds.toml` says what is good. *Tier* is the lowest tier that needs the check, *seat* is from
+where it can be seen, *component* marks a broken part (the node goes on the return list) as against a wrong design.
+"""
+
+
+def page(suite: Suite) -> str:
+    """Render the page."""
+    parts = [HEAD]
+    for check in sorted(suite.catalog.checks.values(), key=lambda check: check.id):
+        doc = suite.docs[check.id]
+        limits = "\n".join(f"| `{metric}` | {limit.text} |" for metric, limit in check.limits.items())
+        needs = ", ".join(check.needs) or "nothing"
+        parts.append(f"""
+## {check.id}
+
+**{doc.title}** {doc.why}
+
+*Fix:* {doc.fix}
+
+{check.category} · tier {check.tier} · over {check.over} · needs {needs} · seat {check.seat} · {check.fault} · `{check.path}`
+
+| metric | judged |
+|---|---|
+{limits}
+
+Source: {check.source}
+""")
+    return "".join(parts)
+
+
+def main() -> int:
+    """Write the page, or compare it; returns the exit status."""
+    text = page(load_suite(ROOT))
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(text, encoding="utf-8")
+        return 0
+    if PAGE.read_text(encoding="utf-8") == text:
+        print(f"{PAGE.name} is fresh")
+        return 0
+    print(f"{PAGE.name} is stale: run .ci/docs.py", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
