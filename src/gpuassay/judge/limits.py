@@ -1,0 +1,219 @@
+"""What a metric is held to: read from one inline table of TOML, and the one place that compares."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from gpuassay.judge.advisories import Advisory, version
+from gpuassay.judge.config import (
+    FLAG,
+    NUMBER,
+    SCALAR,
+    TEXT,
+    ConfigError,
+    Kind,
+    Mistake,
+    Place,
+    Table,
+    items,
+    shown,
+    word,
+)
+from gpuassay.judge.rules import BOUNDS, Bands, Equal, OneOf, Reference, Rule, Ungradable, Versions
+from gpuassay.judge.verdict import Verdict
+from gpuassay.judge.versions import SCHEMES, line_of
+from gpuassay.judge.wording import kind_of, show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gpuassay.judge.fact import Scalar
+
+__all__ = ["Advisory", "Grade", "Limit", "Reference", "read_limit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """What a limit makes of a value.
+
+    ``reason`` goes on after the name of the metric: "is 8, fails below 1.00 of 16 (0.50)". A pass needs
+    none, unless it ``caps_at_gold``.
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    caps_at_gold: bool = False
+    reference: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What ``thresholds.toml`` or a site file says of one metric.
+
+    ``softened`` turns a fail into a warning; ``provisional`` is judged and shown, but does not count.
+    """
+
+    rule: Rule
+    softened: bool = False
+    provisional: bool = False
+    unit: str = ""
+
+    @classmethod
+    def parse(cls, data: object, where: Place, advisories: Mapping[str, Advisory]) -> Limit:
+        """Read an inline table such as ``{ fail_below = 0.9, of = "accelerator.x" }``; raises ConfigError."""
+        mistakes: list[Mistake] = []
+        limit = read_limit(Table({where.key: data}, replace(where, key=""), mistakes), where.key, advisories)
+        if mistakes:
+            raise ConfigError(mistakes)
+        return limit
+
+    @property
+    def of(self) -> Reference | None:
+        """What the caller must resolve to a reference before it asks for a grade."""
+        return self.rule.of if isinstance(self.rule, (Bands, Equal)) else None
+
+    @property
+    def same(self) -> bool:
+        """Whether the reference is the value that most of the pool has."""
+        return isinstance(self.rule, Equal) and self.rule.of is None
+
+    @property
+    def text(self) -> str:
+        """The limit in plain words: "fail below 0.90 of accelerator.bf16_sustained_tflops"."""
+        unit = f" {self.unit}" if self.unit and self.of is None else ""
+        softened = ", else warn" if self.softened else ""
+        return f"{self.rule.text}{unit}{softened}{' (provisional)' if self.provisional else ''}"
+
+    def grade(self, value: Scalar, reference: Scalar | None = None) -> Grade:
+        """Compare a value. What cannot be compared (NaN, a wrong type, a lacking reference) is an error."""
+        try:
+            finding = self.rule.find(value, reference)
+        except Ungradable as why:
+            return Grade(Verdict.ERROR, f"is {show(value)}, {why}", reference=reference)
+        if finding is None:
+            return Grade(Verdict.PASS, reference=reference)
+        verdict = Verdict.WARN if self.softened and finding.verdict is Verdict.FAIL else finding.verdict
+        unit = f" {self.unit}" if self.unit else ""
+        reason = f"is {finding.shown or show(value)}{unit}, {finding.phrase}"
+        return Grade(verdict, reason, finding.caps_at_gold, reference)
+
+    def loosens(self, other: Limit) -> bool:
+        """Tell whether some value may fare better under this limit than under the other; when unsure, yes."""
+        return (
+            self.softened > other.softened
+            or self.provisional > other.provisional
+            or not self.rule.as_strict_as(other.rule)
+        )
+
+
+_NOTHING = Limit(OneOf((False,)))  # stands in for a limit with a mistake, which is never used
+_EXAMPLES = (
+    'expected a limit such as { is = false }, { fail_below = 1 } or { at_least = "1.19.1", as = "dotted" }'
+)
+
+
+def read_limit(holder: Table, key: str, advisories: Mapping[str, Advisory]) -> Limit:
+    """Read the limit at a key; mistakes are noted in its table."""
+    if not isinstance(holder.data[key], dict):
+        holder.wrong(key, f"{_EXAMPLES}, found {shown(holder.data[key])}")
+        return _NOTHING
+    table = holder.inline(key)
+    kinds = [kind for kind, (keys, _) in _KINDS.items() if not table.data.keys().isdisjoint(keys)]
+    if len(kinds) != 1:
+        found = " and ".join(kinds) or ", ".join(table.data) or "nothing"
+        table.wrong("", f"{_EXAMPLES}; one kind of limit, found {found}")
+        return _NOTHING
+    rule = _KINDS[kinds[0]][1](table, advisories)
+    softens = kinds[0] != "bounds"  # bounds have words for it: warn_below and warn_above
+    limit = Limit(
+        rule,
+        softened=softens and table.take("else", word(["warn"]), "") == "warn",
+        provisional=table.take("provisional", FLAG, default=False),
+        unit=table.take("unit", TEXT, ""),
+    )
+    table.close()
+    return limit
+
+
+def _bands(table: Table, _: Mapping[str, Advisory]) -> Rule:
+    read = {name: table.take(name, NUMBER, None) for name in BOUNDS}
+    bounds = {name: bound for name, bound in read.items() if bound is not None}
+    if not bounds:
+        table.wrong("", f"expected a bound beside `of`: one of {', '.join(BOUNDS)}")
+    for (low, less), (high, more) in pairwise(bounds.items()):
+        if not less < more:
+            table.wrong(high, f"expected more than {low}, which is {show(less)}; found {show(more)}")
+    return Bands(bounds, table.take("of", _reference("accelerator", "subject", "contract", "pool"), None))
+
+
+def _is(table: Table, _: Mapping[str, Advisory]) -> Rule:
+    return OneOf((table.need("is", SCALAR),))
+
+
+def _one_of(table: Table, _: Mapping[str, Advisory]) -> Rule:
+    values = table.need("one_of", items(SCALAR))
+    if len({kind_of(value) for value in values}) != 1:
+        table.wrong("one_of", "expected at least one value, all of one kind")
+    return OneOf(values)
+
+
+def _is_of(table: Table, _: Mapping[str, Advisory]) -> Rule:
+    return Equal(table.need("is_of", _reference("accelerator", "subject", "contract")))
+
+
+def _same(table: Table, _: Mapping[str, Advisory]) -> Rule:
+    if not table.need("same", FLAG):
+        table.wrong("same", "expected true, or no such limit")
+    return Equal()
+
+
+def _versions(table: Table, advisories: Mapping[str, Advisory]) -> Rule:
+    scheme = table.need("as", word(SCHEMES))
+    if not scheme:
+        return _NOTHING.rule
+    named = table.take("not_affected_by", items(word(advisories, "an [advisory] of advisories.toml")), ())
+    for other in (name for name in named if name in advisories and advisories[name].scheme != scheme):
+        table.wrong(
+            "not_affected_by", f"{other} orders versions as {advisories[other].scheme}, not as {scheme}"
+        )
+    floor, lines = table.take("at_least", version(scheme), ""), _per_line(table, scheme)
+    if not (floor or lines or named):
+        table.wrong("", "expected at_least, per_line or not_affected_by beside `as`, and not empty")
+    return Versions(scheme, floor, lines, tuple(advisories[name] for name in named if name in advisories))
+
+
+def _per_line(table: Table, scheme: str) -> Mapping[str, str]:
+    if "per_line" not in table.data:
+        return {}
+    lines = table.inline("per_line")
+    floors = {line: lines.need(line, version(scheme)) for line in lines.data}
+    for line, floor in floors.items():
+        if line_of(floor, [line]) is None:
+            lines.wrong(line, f"expected a version of this line, such as {line}.1; found {floor}")
+    return floors
+
+
+_KINDS: Mapping[str, tuple[tuple[str, ...], Callable[[Table, Mapping[str, Advisory]], Rule]]] = {
+    "bounds": ((*BOUNDS, "of"), _bands),
+    "is": (("is",), _is),
+    "one_of": (("one_of",), _one_of),
+    "is_of": (("is_of",), _is_of),
+    "same": (("same",), _same),
+    "versions": (("at_least", "per_line", "not_affected_by", "as"), _versions),
+}
+
+
+def _reference(*roots: str) -> Kind[Reference]:
+    pattern = re.compile(rf"({'|'.join(roots)})\.([a-z][a-z0-9_]*)")
+
+    def read(value: object) -> Reference:
+        found = pattern.fullmatch(TEXT.read(value))
+        if found is None or (found[1] == "pool" and found[2] != "median"):
+            raise ValueError
+        return Reference(found[1], found[2])
+
+    named = [f"{root}.{'median' if root == 'pool' else 'NAME'}" for root in roots]
+    return Kind(f"one of {', '.join(named)}", read, Reference("", ""))
