@@ -13,8 +13,9 @@ HEAD = """# Checks
 
 Written by `.ci/docs.py` from the checks and `thresholds.toml`; do not edit.
 
-A check observes; `thresholds.toml` says what is good. *Tier* is the lowest tier that needs the check, *seat* is from
-where it can be seen, *component* marks a broken part (the node goes on the return list) as against a wrong design.
+A check observes; `thresholds.toml` says what is good. *Tier* is the lowest tier that needs the check,
+*seat* is from where it can be seen, *component* marks a broken part (the node goes on the return list)
+as against a wrong design.
 """
 
 
@@ -32,7 +33,8 @@ def page(suite: Suite) -> str:
 
 *Fix:* {doc.fix}
 
-{check.category} · tier {check.tier} · over {check.over} · needs {needs} · seat {check.seat} · {check.fault} · `{check.path}`
+{check.category} · tier {check.tier} · over {check.over} · needs {needs} · seat {check.seat} ·
+{check.fault} · `{check.path}`
 
 | metric | judged |
 |---|---|

@@ -13,7 +13,7 @@ import pytest
 
 from gpuassay.facts import Gpu, Node, Port
 from gpuassay.judge.catalog import load_catalog
-from gpuassay.judge.tier import TIERS
+from gpuassay.judge.catalog import TIERS
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.versions import SCHEMES
 

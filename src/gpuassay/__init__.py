@@ -1,4 +1,4 @@
-"""GPUassay: is this GPU cluster what it was sold as?"""
+"""GPUassay answers, with evidence, whether a GPU cluster is what it was sold as."""
 
 from importlib.metadata import version
 

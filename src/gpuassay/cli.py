@@ -35,22 +35,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gpuassay", description="Is this GPU cluster what it was sold as?")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add_parser("run", help="judge: pytest on the suite, with pytest's options (gpuassay run -m audit)")
+    commands.add_parser(
+        "run", help="judge: pytest on the suite, with pytest's options (gpuassay run -m audit)"
+    )
     record = commands.add_parser("record", help="only take the evidence of this machine, judge nothing")
     record.add_argument("--site", type=Path, help="site file to keep with the recording")
-    record.add_argument("folder", type=Path, nargs="?", help="where to (default: a new one in gpuassay-runs/)")
+    record.add_argument(
+        "folder", type=Path, nargs="?", help="where to (default: a new one in gpuassay-runs/)"
+    )
     record.set_defaults(call=_record)
     report = commands.add_parser("report", help="rebuild every report of a run from its journal")
     report.add_argument("run", type=Path, help="the run's folder")
     report.set_defaults(call=_report)
     probe = commands.add_parser("probe", help="what is asked of a node")
-    probe.add_argument("--list", action="store_true", required=True, help="print everything that is asked, and why")
+    probe.add_argument(
+        "--list", action="store_true", required=True, help="print everything that is asked, and why"
+    )
     probe.set_defaults(call=_probe)
     return parser
 
 
 def _run(arguments: list[str]) -> int:
-    import pytest  # noqa: PLC0415 - the other commands need no pytest
+    import pytest
 
     root = suite_root()
     words = [str(root / word) if word.split("/")[0] in FOLDERS else word for word in arguments]
@@ -62,16 +68,21 @@ def _run(arguments: list[str]) -> int:
 
 
 def _record(options: argparse.Namespace) -> int:
-    from gpuassay.evidence.recording import RecordingError  # noqa: PLC0415
-    from gpuassay.evidence.run import RunFolder  # noqa: PLC0415
-    from gpuassay.judge.config import ConfigError  # noqa: PLC0415
-    from gpuassay.session import Request, gather, now  # noqa: PLC0415
-    from gpuassay.suite import load_suite  # noqa: PLC0415
+    from gpuassay.evidence.recording import RecordingError
+    from gpuassay.evidence.run import RunFolder
+    from gpuassay.judge.config import ConfigError
+    from gpuassay.session import Request, gather, now
+    from gpuassay.suite import load_suite
 
     root = suite_root()
     try:
         run = RunFolder.create(options.folder, now())
-        gather(Request(root=root, site=options.site), run, load_suite(root), lambda line: print(line, file=sys.stderr))
+        gather(
+            Request(root=root, site=options.site),
+            run,
+            load_suite(root),
+            lambda line: print(line, file=sys.stderr),
+        )
     except (ConfigError, RecordingError) as error:
         return _mistake(error)
     print(run.recording)
@@ -79,10 +90,10 @@ def _record(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from gpuassay.evidence.recording import RecordingError  # noqa: PLC0415
-    from gpuassay.evidence.run import RunFolder, read_journal  # noqa: PLC0415
-    from gpuassay.report.files import write_reports  # noqa: PLC0415
-    from gpuassay.report.results import assemble, is_red  # noqa: PLC0415
+    from gpuassay.evidence.recording import RecordingError
+    from gpuassay.evidence.run import RunFolder, read_journal
+    from gpuassay.report.files import write_reports
+    from gpuassay.report.results import assemble, is_red
 
     run = RunFolder(options.run)
     try:
@@ -99,7 +110,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _probe(_options: argparse.Namespace) -> int:
-    from gpuassay.probe.items import listing  # noqa: PLC0415
+    from gpuassay.probe.items import listing
 
     print(listing())
     return 0

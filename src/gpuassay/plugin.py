@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuassay.judge.catalog import TIERS
 from gpuassay.suite import PHASES, SuiteError, find_root
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-TIERS = ("ribbon", "bronze", "silver", "gold", "platinum")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,10 +20,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--target",
         default="local",
         metavar="TARGET",
-        help="where the cluster is: local (this machine, the default) or recording:DIR (judge what was recorded)",
+        help="where the cluster is: local (this machine, the default) or recording:DIR (what was recorded)",
     )
     group.addoption("--site", metavar="PATH", help="the site file: what was bought (write --site=PATH)")
-    group.addoption("--thresholds", metavar="PATH", help="judge by other numbers than the suite's thresholds.toml")
+    group.addoption(
+        "--thresholds", metavar="PATH", help="judge by other numbers than the suite's thresholds.toml"
+    )
     group.addoption(
         "--profile",
         choices=("acceptance", "rating"),
@@ -32,7 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="who says what is required: the site file (acceptance), or ClusterMAX 3.0's request (rating)",
     )
     group.addoption(
-        "--run-dir", metavar="DIR", help="folder for the recording and the reports (default: a new one in gpuassay-runs/)"
+        "--run-dir",
+        metavar="DIR",
+        help="folder for the recording and the reports (default: a new one in gpuassay-runs/)",
     )
     group.addoption("--require", metavar="TIER", choices=TIERS, help="exit with 1 unless this tier is won")
 

@@ -61,7 +61,9 @@ class Request:
     @classmethod
     def from_document(cls, document: Mapping[str, str]) -> Request:
         """Take it from what came to a worker process."""
-        paths = {key: Path(document[key]) for key in ("root", "site", "thresholds", "folder") if key in document}
+        paths = {
+            key: Path(document[key]) for key in ("root", "site", "thresholds", "folder") if key in document
+        }
         return cls(target=document["target"], profile=document["profile"], **paths)
 
 
@@ -91,7 +93,9 @@ def gather(request: Request, run: RunFolder, suite: Suite, progress: Callable[[s
         load_site(request.site, suite.catalog)  # a mistake in it is said before anything is touched
     target = Local()
     meta = Meta(target=target.name, probe=__version__, declared=target.declared(), begin=now())
-    writer = RecordingWriter(run.recording, meta, request.site.read_text(encoding="utf-8") if request.site else None)
+    writer = RecordingWriter(
+        run.recording, meta, request.site.read_text(encoding="utf-8") if request.site else None
+    )
     target.gather(writer, progress)  # cut here, the recording stays readable, and says that it is unfinished
     writer.finish(now())
 
@@ -136,7 +140,9 @@ def context(session: Session) -> Document:
         "profile": session.request.profile,
         "stamps": [{"stamp": stamp, "why": why} for stamp, why in session.stamps],
         "barred": [why for stamp, why in session.stamps if stamp in ("undeclared", "unsealed", "altered")],
-        "rules": {name: {"warnings": t.warnings, "phases": list(t.phases)} for name, t in catalog.tiers.items()},
+        "rules": {
+            name: {"warnings": t.warnings, "phases": list(t.phases)} for name, t in catalog.tiers.items()
+        },
         "nodes": {"declared": len(fleet.nodes) + len(fleet.out), "answered": answered, "out": len(fleet.out)},
         "out_of_service": [out.document() for out in site.outs],
         "waivers": [waiver.document() for waiver in site.all_waivers],
@@ -178,7 +184,11 @@ def _problems(recording: Recording) -> list[str]:
 def _site(request: Request, recording: Recording, folder: Path, suite: Suite) -> Site:
     if request.site is not None:
         return load_site(request.site, suite.catalog)
-    return load_site(folder / "site.toml", suite.catalog) if recording.site_text is not None else undeclared(suite.catalog)
+    return (
+        load_site(folder / "site.toml", suite.catalog)
+        if recording.site_text is not None
+        else undeclared(suite.catalog)
+    )
 
 
 def _stamps(request: Request, recording: Recording, site: Site) -> list[tuple[str, str]]:
@@ -204,7 +214,7 @@ def _day(recording: Recording) -> date:
 
 
 def now() -> datetime:
-    """Read the wall clock. Only a run's beginning and its recording may: judging goes by the recording's own time."""
+    """Read the wall clock. Only gathering may: judging goes by the recording's own time."""
     return datetime.now(UTC)
 
 

@@ -77,12 +77,16 @@ def load_suite(root: Path, thresholds: Path | None = None) -> Suite:
         mistakes += [f"{place} observes {metric}, and [{check}] has no limit for it" for metric in unknown]
         doc = _doc(ast.get_docstring(function) or "")
         if doc is None:
-            mistakes.append(f"{place}: its docstring needs a title, the reason behind it, and a part 'Fix: …'")
+            mistakes.append(
+                f"{place}: its docstring needs a title, the reason behind it, and a part 'Fix: …'"
+            )
         else:
             docs[check] = doc
     known = {check for check, _, _ in _checks(root)}
     mistakes += [
-        f"{THRESHOLDS}: [{check.id}] has no check {check.path}" for check in catalog.checks.values() if check.id not in known
+        f"{THRESHOLDS}: [{check.id}] has no check {check.path}"
+        for check in catalog.checks.values()
+        if check.id not in known
     ]
     if mistakes:
         raise SuiteError("\n".join(mistakes))

@@ -45,7 +45,7 @@ Fact: TypeAlias = Read[T_co] | Unread
 
 
 class Subject(Protocol):
-    """What is observed: a node, a GPU, a port …"""
+    """What is observed: a node, a GPU, a port and so on."""
 
     @property
     def where(self) -> str:
@@ -57,7 +57,7 @@ class Subject(Protocol):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Product name and PCI id (``10de:2901``) as far as they were read; empty where there is no product."""
+        """Product name and PCI id (``10de:2901``) as far as read; empty where there is no product."""
 
 
 class NodeSight(Protocol):

@@ -1,4 +1,4 @@
-"""Decide, node by node, whether a check applies: what it needs is declared, or shown, or what its peers have."""
+"""Decide, node by node, whether a check applies: by declaration, by what it shows, or by its peers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class Needs:
 
     def anywhere(self, need: str) -> bool:
         """Tell whether any node in service is known to have a need."""
-        return any(isinstance(has, Read) and has.value for has in (self._has(node, need) for node in self._nodes))
+        return any(
+            isinstance(has, Read) and has.value for has in (self._has(node, need) for node in self._nodes)
+        )
 
     def _has(self, node: NodeSight, need: str) -> Fact[bool]:
         key = (node.name, need)

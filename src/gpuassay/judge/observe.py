@@ -55,7 +55,8 @@ class Observe:
 def _as_fact(value: object) -> Fact[Scalar]:
     if isinstance(value, Unread):
         return value
-    read = value if isinstance(value, Read) else Read(value)
-    if not isinstance(read.value, (bool, int, float, str)):
-        return Unread("garbled", f"the check observed {type(read.value).__name__}, which is no value", read.evidence)
-    return read
+    inner: object = value.value if isinstance(value, Read) else value
+    if not isinstance(inner, (bool, int, float, str)):
+        evidence = value.evidence if isinstance(value, Read) else ""
+        return Unread("garbled", f"the check observed {type(inner).__name__}, which is no value", evidence)
+    return value if isinstance(value, Read) else Read(inner)

@@ -175,7 +175,14 @@ class _Settling:
         value = fact.value if isinstance(fact, Read) else None
         subject = seen.subject
         return Row(
-            subject.where, subject.node, seen.metric, verdict, reason, value, evidence=fact.evidence, at=seen.at
+            subject.where,
+            subject.node,
+            seen.metric,
+            verdict,
+            reason,
+            value,
+            evidence=fact.evidence,
+            at=seen.at,
         )
 
     def _unread(self, seen: Observation, fact: Unread) -> Row:
@@ -184,7 +191,9 @@ class _Settling:
         if fact.kind == "unsupported":
             product = self.bench.accelerator(seen.subject.models)
             if not isinstance(product, Unread) and product.lacks_metric(self.check.id, seen.metric):
-                return self._row(seen, Verdict.SKIP, f"{product.name} has none ([accelerator.{product.name}] lacks)")
+                return self._row(
+                    seen, Verdict.SKIP, f"{product.name} has none ([accelerator.{product.name}] lacks)"
+                )
             reason = f"{seen.metric} is N/A, and this product is not known to lack it: {fact.why}"
         return self._row(seen, verdict, reason)
 
@@ -262,7 +271,9 @@ class _Settling:
             expected, unknown = self._expected(node)
             if unknown is not None:
                 why = f"how many {self.check.over}s it has could not be told: {unknown.why}"
-                rows.append(Row(node.name, node.name, "", _ABSENT[unknown.kind], why, evidence=unknown.evidence))
+                rows.append(
+                    Row(node.name, node.name, "", _ABSENT[unknown.kind], why, evidence=unknown.evidence)
+                )
             for metric in self.limits:
                 seen = len(places[node.name, metric])
                 if seen < expected:
@@ -292,7 +303,9 @@ class _Settling:
         if not self.standing:
             return CheckResult(Verdict.ERROR, "there is no node to judge")
         grounds = Counter(standing.reason for standing in self.standing.values())
-        reason = "; ".join(f"{ground} ({count} nodes)" if count > 1 else ground for ground, count in grounds.items())
+        reason = "; ".join(
+            f"{ground} ({count} nodes)" if count > 1 else ground for ground, count in grounds.items()
+        )
         return CheckResult(Verdict.SKIP, reason, applicable=False)
 
     def _join(self, rows: Sequence[Row]) -> CheckResult:
@@ -303,7 +316,9 @@ class _Settling:
             verdict, reason = self._spared(sick, binding, reason)
         per_node = len(self.limits)
         absent = sum(per_node for row in rows if row.metric == "")
-        judged = [row for row in rows if row.verdict in (Verdict.PASS, Verdict.WARN, Verdict.FAIL) and row.metric]
+        judged = [
+            row for row in rows if row.verdict in (Verdict.PASS, Verdict.WARN, Verdict.FAIL) and row.metric
+        ]
         return CheckResult(
             verdict,
             reason,
@@ -328,7 +343,7 @@ class _Settling:
         return tuple(sick), doubtful
 
     def _spared(self, sick: Sequence[str], rows: Sequence[Row], reason: str) -> tuple[Verdict, str]:
-        """A broken part warns while enough healthy nodes are left to honour the contract of every pool."""
+        """Let a broken part only warn while enough healthy nodes are left for the contract of every pool."""
         pools = {node: self.bench.site.pool_of(node) for node in sick}
         in_service = [node.name for node in self.bench.nodes]
         for pool in pools.values():
@@ -336,7 +351,10 @@ class _Settling:
                 return Verdict.FAIL, reason
             healthy = [name for name in in_service if name in pool.nodes and name not in pools]
             if len(healthy) < pool.contracted:
-                return Verdict.FAIL, f"{reason}; {len(healthy)} healthy nodes left of {pool.contracted} contracted"
+                return (
+                    Verdict.FAIL,
+                    f"{reason}; {len(healthy)} healthy nodes left of {pool.contracted} contracted",
+                )
         others = [row.verdict for row in rows if row.verdict not in (None, Verdict.FAIL)]
         return (
             worst([Verdict.WARN, *(verdict for verdict in others if verdict is not None)]),
@@ -365,7 +383,9 @@ def _majority(peers: Sequence[Scalar]) -> tuple[Read[Scalar] | None, Grade | Non
 def _median(peers: Sequence[Scalar]) -> tuple[Read[Scalar] | None, Grade | None]:
     numbers = [value for value in peers if isinstance(value, (int, float)) and not isinstance(value, bool)]
     if len(numbers) < _MEDIAN_OF:
-        return None, Grade(Verdict.SKIP, f"is not compared: a median needs {_MEDIAN_OF}, its pool has {len(numbers)}")
+        return None, Grade(
+            Verdict.SKIP, f"is not compared: a median needs {_MEDIAN_OF}, its pool has {len(numbers)}"
+        )
     return Read(statistics.median(numbers)), None
 
 

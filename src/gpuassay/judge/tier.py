@@ -11,13 +11,13 @@ from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpuassay.judge.catalog import TIERS
 from gpuassay.judge.coverage import JUDGED
 from gpuassay.judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-TIERS = ("ribbon", "bronze", "silver", "gold", "platinum")
 _EARNS = frozenset({Verdict.PASS, Verdict.SKIP, Verdict.WARN})
 
 State = Literal["won", "not_rated", "underperforming", "unavailable"]
@@ -98,7 +98,11 @@ class Award:
 
 
 def award(
-    standings: Sequence[Standing], rules: Mapping[str, Rule], *, accelerators_judged: int, barred: Sequence[str] = ()
+    standings: Sequence[Standing],
+    rules: Mapping[str, Rule],
+    *,
+    accelerators_judged: int,
+    barred: Sequence[str] = (),
 ) -> Award:
     """Compute the tier of a run.
 
@@ -134,18 +138,22 @@ def _against(tier: str, own: Sequence[Standing], rule: Rule, *, sure: bool) -> t
     if len(warned) > rule.warnings:
         held += [_held(tier, line) for line in warned]
     if tier == "platinum":
-        held += [_held(tier, line) for line in own if line.caps_at_gold and line.verdict in _EARNS - {Verdict.WARN}]
+        held += [
+            _held(tier, line) for line in own if line.caps_at_gold and line.verdict in _EARNS - {Verdict.WARN}
+        ]
     if sure:
         held += _unproven(tier, own, rule)
     return tuple(held)
 
 
 def _unproven(tier: str, own: Sequence[Standing], rule: Rule) -> Iterable[Held]:
-    """A phase in which nothing was judged proves nothing: skips alone win no tier."""
+    """Name the phases that prove nothing, for nothing was judged in them: skips alone win no tier."""
     for phase in rule.phases:
         of_phase = [line for line in own if line.phase == phase]
         if not of_phase:
-            yield Held(tier, phase, "not_run", f"this version has no {phase} checks, and the tier rests on them")
+            yield Held(
+                tier, phase, "not_run", f"this version has no {phase} checks, and the tier rests on them"
+            )
         elif all(line.verdict is Verdict.SKIP for line in of_phase):
             yield Held(tier, phase, "skip", f"every {phase} check was skipped")
 

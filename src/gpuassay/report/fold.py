@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ClusterShell.NodeSet import NodeSet, NodeSetException
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+from gpuassay.judge.names import natural
+from gpuassay.report.places import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-
-def natural(text: str) -> tuple[tuple[int, int | str], ...]:
-    """Sort key that puts gpu2 before gpu10."""
-    parts = re.split(r"(\d+)", text)
-    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in parts if part)
+__all__ = ["fold", "natural"]
 
 
 def fold(places: Iterable[str]) -> str:
@@ -31,21 +29,23 @@ def fold(places: Iterable[str]) -> str:
         parts[node].append(part)
     nodes: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for node, own in parts.items():
-        nodes[tuple(sorted(own, key=natural))].append(node)
+        for group in ([""] if "" in own else [], sorted(filter(None, own), key=natural)):
+            if group:
+                nodes[tuple(group)].append(node)
     terms = [_term(tuple(sorted(group, key=natural)), own) for own, group in nodes.items()]
     return ",".join(sorted(terms, key=natural))
 
 
 def _term(nodes: tuple[str, ...], parts: tuple[str, ...]) -> str:
-    where = _line(nodes)
-    if parts == ("",):
-        return where
-    return ",".join(f"{where}/{part}" for part in _line(parts).split(",")) if len(parts) > 1 else f"{where}/{parts[0]}"
+    heads, tails = pieces(_line(nodes)), pieces(_line(parts)) or [""]
+    return ",".join(f"{head}/{tail}" if tail else head for head in heads for tail in tails)
 
 
 @lru_cache(maxsize=1024)
 def _line(names: tuple[str, ...]) -> str:
     try:
-        return str(NodeSet.fromlist(names)) if len(names) > 1 else names[0]
+        folded = NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP)
     except NodeSetException:  # a name with characters that NodeSet gives a meaning to
         return ",".join(names)
+    # Operators in a name ("a!b") raise nothing, and leave fewer names.
+    return str(folded) if len(folded) == len(set(names)) else ",".join(names)

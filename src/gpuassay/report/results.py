@@ -257,7 +257,8 @@ def _contracted_row(
         verdict = "unseen"
     else:
         verdict = NOT_RUN if unfinished else "pass"
-    reason = f"pool {pool['name']}: of {len(in_service)} nodes in service {proven} are healthy, {contracted} contracted"
+    reason = f"pool {pool['name']}: {proven} of {len(in_service)} nodes in service are healthy"
+    reason += f", {contracted} contracted"
     if healthy > proven:
         reason += f"; {healthy - proven} were not fully judged"
     if verdict == NOT_RUN:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gpuassay.evidence.files import RecordingError, write_atomic
 from gpuassay.evidence.run import Journal, RunFolder
+from gpuassay.judge.catalog import TIERS
 from gpuassay.judge.config import ConfigError
-from gpuassay.judge.tier import TIERS
 from gpuassay.report import pytest_html, terminal
 from gpuassay.report.files import write_reports
 from gpuassay.report.results import assemble, failed_outcome, is_red
-from gpuassay.report.words import status
+from gpuassay.report.words import plural, status
 from gpuassay.session import SESSION, Request, Session, context, gather, now, prepare
 from gpuassay.suite import SuiteError, check_id, load_suite
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from pathlib import Path
     from types import FrameType
 
     from gpuassay.report.results import Document
@@ -96,10 +96,12 @@ class Controller:
         prepared = self._config.stash.get(SESSION, None)
         if prepared is None:
             return []
-        nodes = len(prepared.fleet.nodes)
-        where = prepared.request.site or ("as recorded" if prepared.bench.site.declared else "none: undeclared")
+        nodes = plural(len(prepared.fleet.nodes), "node")
+        where = prepared.request.site or (
+            "as recorded" if prepared.bench.site.declared else "none: undeclared"
+        )
         return [
-            f"gpuassay: target {prepared.request.target}, {nodes} node{'s' if nodes != 1 else ''}, site file {where}",
+            f"gpuassay: target {prepared.request.target}, {nodes}, site file {where}",
             f"gpuassay: run folder {self._folder.path}",
         ]
 
@@ -166,7 +168,7 @@ class Controller:
         return None
 
     def _exit_status(self, status: int | pytest.ExitCode, results: Document) -> int | pytest.ExitCode:
-        """Only a clean run can turn red here: an interrupted one, and pytest's own errors, stay what they are."""
+        """Turn only a clean run red: an interrupted one, and pytest's own errors, stay what they are."""
         required = self._config.option.require
         won = results["tier"]["won"]
         missed = required and (won is None or TIERS.index(won) < TIERS.index(required))
@@ -209,7 +211,9 @@ class Controller:
     def pytest_html_results_table_row(self, report: pytest.TestReport, cells: list[str]) -> None:
         """Fill the columns of one row."""
         properties = dict(report.user_properties)
-        cells[1:1] = pytest_html.row_cells(str(properties.get("verdict", "")), str(properties.get("tier", "")))
+        cells[1:1] = pytest_html.row_cells(
+            str(properties.get("verdict", "")), str(properties.get("tier", ""))
+        )
 
 
 def _request(config: pytest.Config, root: Path) -> Request:

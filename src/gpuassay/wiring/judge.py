@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -63,8 +63,13 @@ class Judge:
             outcome = crashed(outcome, f"the check raised {type(failure).__name__}: {failure}")
         item.stash[OUTCOME] = outcome
         table = self._config.stash[SESSION].suite.catalog.checks[check]
-        item.user_properties += [("verdict", outcome["verdict"]), ("category", table.category), ("tier", table.tier)]
-        return _conclude(outcome)
+        item.user_properties += [
+            ("verdict", outcome["verdict"]),
+            ("category", table.category),
+            ("tier", table.tier),
+        ]
+        _conclude(outcome)
+        return None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -82,7 +87,7 @@ class Judge:
         if outcome is None and (call.when == "call" or not report.passed):
             outcome = failed_outcome(f"the check could not be run: {_cause(report)}")
         if outcome is not None:
-            report.gpuassay = {"check": check, "outcome": outcome}
+            vars(report)["gpuassay"] = {"check": check, "outcome": outcome}
             if outcome["verdict"] in ("fail", "error") and report.outcome != "failed":
                 report.outcome = "failed"
                 report.longrepr = outcome["reason"]
@@ -97,10 +102,9 @@ def _cause(report: pytest.TestReport) -> str:
     return lines[-1] if lines else "no reason was given"
 
 
-def _conclude(outcome: Document) -> None | NoReturn:
+def _conclude(outcome: Document) -> None:
     verdict, reason = outcome["verdict"], outcome["reason"]
     if verdict in ("fail", "error"):
         pytest.fail(f"{verdict}: {reason}", pytrace=False)
     if verdict in ("skip", "unseen", "not_run"):
         raise pytest.skip.Exception(f"{verdict.replace('_', ' ')}: {reason}", _use_item_location=True)
-    return None
