@@ -1,0 +1,119 @@
+"""The closing section on a terminal: plain, short, and whole without colour."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from gpuassay.report import view, words
+from gpuassay.report.places import NAMED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from gpuassay.report.view import Check, Results
+
+WIDTH = 80
+
+
+class Line(NamedTuple):
+    """One line, and how pytest's writer marks it up: ``bold``, a colour, or nothing."""
+
+    text: str
+    markup: str = ""
+
+
+class Writer(Protocol):
+    """The part of pytest's terminal reporter that is needed here."""
+
+    def section(self, title: str) -> None:
+        """Write a heading across the width."""
+
+    def write_line(self, line: str, **markup: bool) -> None:
+        """Write one line."""
+
+
+def write(to: Writer, results: Results, folder: Path) -> None:
+    """Close a run on pytest's terminal; ``folder`` is where its files are."""
+    to.section("GPUassay")
+    for line in lines(results):
+        to.write_line(line.text, **{line.markup: True} if line.markup else {})
+    to.write_line(f"report: {folder / 'report.html'}")
+
+
+def lines(results: Results, width: int = WIDTH) -> list[Line]:
+    """Lay out tier, ceiling, coverage, findings and what was not judged."""
+    return [
+        Line(piece, line.markup)
+        for line in _section(results)
+        for piece in _wrap(_printable(line.text), width)
+    ]
+
+
+def _section(results: Results) -> Iterator[Line]:
+    tier = results["tier"]
+    ceiling = words.TIERS[tier["ceiling"]] if tier["ceiling"] else "none"
+    won = "tier won: " if tier["won"] else ""
+    yield Line(f"{won}{words.headline(tier)} (ceiling: {ceiling})", "bold")
+    yield Line(tier["why"])
+    for name, held in (("tier", tier["held_by"]["won"]), ("ceiling", tier["held_by"]["ceiling"])):
+        if held:
+            yield Line(f"the {name} is held by {_held(held)}")
+    for stamp in results["stamps"]:
+        yield Line(f"{stamp['stamp'].upper()}: {stamp['why']}", "bold")
+    yield Line(_coverage(results))
+    for check_id, check in view.with_verdict(results, words.FINDINGS):
+        yield from _finding(check_id, check)
+    yield from _not_judged(results)
+    yield Line(words.STATEMENT)
+
+
+def _held(entries: Sequence[Mapping[str, str]]) -> str:
+    named = [
+        f"{entry['check']} ({words.VERDICTS[entry['verdict']].label.lower()})" for entry in entries[:NAMED]
+    ]
+    more = [f"{len(entries) - NAMED} more"] if len(entries) > NAMED else []
+    return ", ".join([*named, *more])
+
+
+def _coverage(results: Results) -> str:
+    nodes, checks, cells = (results["coverage"][part] for part in ("nodes", "checks", "cells"))
+    out = f", {nodes['out']} out of service" if nodes["out"] else ""
+    counts = ", ".join(f"{n} {words.VERDICTS[key].label.lower()}" for key, n in view.tally(results))
+    return (
+        f"{nodes['answered']} of {nodes['declared']} nodes answered{out}; "
+        f"{checks['judged']} of {checks['applicable']} checks that apply were judged, "
+        f"{cells['judged']} of {cells['expected']} values ({counts})"
+    )
+
+
+def _finding(check_id: str, check: Check) -> Iterator[Line]:
+    verdict = check["verdict"]
+    yield Line("")
+    yield Line(f"{verdict.upper():<6} {check_id}", words.VERDICTS[verdict].colour)
+    yield Line(f"       {check['title']}")
+    yield from (Line(f"       {text}") for text in view.row_lines(check))
+    if not check["observations"]:
+        yield Line(f"       {check['reason']}")
+    yield Line(f"       {': '.join(view.advice(check))}")
+
+
+def _not_judged(results: Results) -> Iterator[Line]:
+    groups = [(f"not run, {reason}", checks) for reason, checks in view.reasons(results)]
+    groups += [(f"needs {words.SEATS[seat]}", checks) for seat, checks in view.seats(results)]
+    yield Line("")
+    for title, checks in groups:
+        yield Line(f"{title}: {', '.join(check_id for check_id, _ in checks)}")
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    indent = text[: len(text) - len(text.lstrip())]
+    return textwrap.wrap(
+        text, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False, break_long_words=False
+    ) or [""]
+
+
+def _printable(text: str) -> str:
+    """Replace what could move a terminal's cursor or hide a line: evidence is not trusted."""
+    return "".join(char if char.isprintable() else " " for char in text)
