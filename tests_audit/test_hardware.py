@@ -15,7 +15,7 @@ def test_gpu_count(fleet: Fleet, observe: Observe) -> None:
     """
     for node in fleet.nodes:
         observe(node, on_bus=node.gpus_on_bus, in_driver=node.gpus_in_driver, usable=node.gpus_seen)
-        observe(node, seen=node.gpus_seen, across_pool=node.gpus_seen)
+        observe(node, seen=node.gpus_seen, across_pool=node.gpus_on_bus)
 
 
 def test_ecc_mode(fleet: Fleet, observe: Observe) -> None:
