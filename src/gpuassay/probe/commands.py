@@ -1,0 +1,67 @@
+"""Commands: started as argument lists, never through a shell, with no more environment than they need."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import TYPE_CHECKING
+
+from gpuassay.probe.answer import Answer, kind_of
+from gpuassay.probe.children import Child
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpuassay.probe.items import Question
+
+PASSED_ON = ("PATH", "HOME", "LD_LIBRARY_PATH")
+"""The environment names that commands and libraries are given, beside LANG=C. A site may have to say where
+the driver's library is; proxies, tokens and what else a session holds stay where they are."""
+
+PASSED_ON_FOR_TESTS = "GPUASSAY_TEST_"
+"""Names that begin so are passed on too: by them our tests steer their stand-in for the driver's library."""
+
+_SYSTEM_TOOLS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
+
+_BY_EXIT = {126: "denied", 127: "not_found"}  # POSIX, Shell Command Language, "Exit Status for Commands"
+
+
+def environment(given: Mapping[str, str]) -> dict[str, str]:
+    """Choose what is passed on; the folders of system tools are added to a PATH that may lack them."""
+    kept = {name: given[name] for name in given if name in PASSED_ON or name.startswith(PASSED_ON_FOR_TESTS)}
+    path = ":".join(filter(None, (given.get("PATH"), _SYSTEM_TOOLS)))
+    return {**kept, "PATH": path, "LANG": "C", "LC_ALL": "C"}
+
+
+def run(question: Question) -> Answer:
+    """Run the command; what it printed is kept also where it failed or ran past its deadline. Raises Stop."""
+    program = question.what[0]
+
+    def become(news: int) -> None:
+        try:
+            os.execvpe(program, question.what, environment(os.environ))  # noqa: S606 - no shell, on purpose
+        except OSError as error:
+            os.write(news, str(error.errno).encode())
+
+    with Child(become, question.cap) as child:
+        in_time = child.attend(child.exited, time.monotonic() + question.deadline_s)
+    if child.news.data:
+        refusal = OSError(int(child.news.data), "the program was not started")
+        return Answer(status=kind_of(refusal), why=f"{program}: {os.strerror(int(child.news.data))}")
+    answer = _printed(child, question)
+    if not in_time:
+        return answer._replace(
+            status="timed_out", why=f"no end within {question.deadline_s:g} s; {child.ending}"
+        )
+    if child.exit in question.fine:
+        return answer
+    return answer._replace(status=_BY_EXIT.get(child.exit or 0, "failed"), why=child.ending)
+
+
+def _printed(child: Child, question: Question) -> Answer:
+    out = bytes(child.out.data)
+    if question.hide:
+        out = re.sub(question.hide.encode(), b"", out)
+    err = child.err.data.decode(errors="replace")
+    return Answer(out=out, err=err, exit=child.exit, truncated=child.out.truncated)

@@ -1,0 +1,203 @@
+"""What the probe asks of a node: the whole of it, as data, in the order of asking.
+
+The order is part of the design: what is cheap and cannot hang comes first, the kernel's log before the GPU
+driver (a driver that hangs has often said why in the log), and the driver last.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+SCHEMA = 1
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+class Question(NamedTuple):
+    """One thing that is asked.
+
+    ``how`` is command, file, tree (a folder below /sys) or library; ``what`` is the argument list of a
+    command, else one path or name. ``deadline_s`` is in seconds, ``cap`` in bytes of what is kept. With
+    ``unless``, it is asked only where that item is not ok. ``fine`` lists the exit statuses of a command that
+    are answers, not failures. What the pattern ``hide`` matches is left out before anything is sent.
+    """
+
+    id: str
+    how: str
+    what: tuple[str, ...]
+    purpose: str
+    deadline_s: float = 5.0
+    cap: int = 64 * KIB
+    privilege: str = "none"
+    unless: str = ""
+    fine: tuple[int, ...] = (0,)
+    hide: str = ""
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What was asked, in the form in which a recording says it."""
+        return {self.how: list(self.what) if self.how == "command" else self.what[0]}
+
+
+QUESTIONS = (
+    Question(
+        id="host",
+        how="library",
+        what=("platform",),
+        purpose="Names the node, its kernel and architecture; counts its processors and its memory.",
+    ),
+    Question(
+        id="os-release",
+        how="file",
+        what=("/etc/os-release",),
+        purpose="Names the operating system and its version.",
+    ),
+    Question(
+        id="boot-id",
+        how="file",
+        what=("/proc/sys/kernel/random/boot_id",),
+        purpose="Tells one boot of the node from the next.",
+    ),
+    Question(
+        id="uptime",
+        how="file",
+        what=("/proc/uptime",),
+        purpose="Says how long the node has been up, and so how far back its log can reach.",
+    ),
+    Question(
+        id="limits",
+        how="file",
+        what=("/proc/self/limits",),
+        purpose="Shows the limits that a job starts with, such as locked memory for RDMA.",
+    ),
+    Question(
+        id="cpuinfo",
+        how="library",
+        what=("cpuinfo",),
+        purpose="Names the processor and tells whether a hypervisor is below it.",
+    ),
+    Question(
+        id="dmi",
+        how="tree",
+        what=("/sys/class/dmi/id",),
+        purpose="Names the machine's maker, product and BIOS version; no serial numbers.",
+    ),
+    Question(
+        id="clock",
+        how="library",
+        what=("adjtimex",),
+        purpose="Asks the kernel whether its clock is synchronised; sets nothing.",
+    ),
+    Question(
+        id="pci",
+        how="tree",
+        what=("/sys/bus/pci/devices",),
+        purpose="Lists what is on the PCI bus, with a driver or without: identity, link speed and width.",
+        deadline_s=20,
+        cap=4 * MIB,
+    ),
+    Question(
+        id="infiniband",
+        how="tree",
+        what=("/sys/class/infiniband",),
+        purpose="Lists the RDMA devices: firmware, ports, states, rates and GID tables.",
+        deadline_s=20,
+        cap=4 * MIB,
+    ),
+    Question(
+        id="net",
+        how="tree",
+        what=("/sys/class/net",),
+        purpose="Lists the network interfaces: state, MTU and speed; no addresses.",
+        deadline_s=10,
+        cap=1 * MIB,
+    ),
+    Question(
+        id="nvidia-module",
+        how="file",
+        what=("/proc/driver/nvidia/version",),
+        purpose="Names the NVIDIA kernel module that is loaded, whether or not its library works.",
+    ),
+    Question(
+        id="nvidia-sysfs-version",
+        how="file",
+        what=("/sys/module/nvidia/version",),
+        purpose="Gives the same version from a second witness.",
+    ),
+    Question(
+        id="kmsg",
+        how="library",
+        what=("kmsg",),
+        purpose="Reads the kernel's log, /dev/kmsg, for what drivers say of broken hardware; clears nothing.",
+        deadline_s=10,
+        cap=4 * MIB,
+        privilege="root",
+    ),
+    Question(
+        id="virt",
+        how="command",
+        what=("systemd-detect-virt",),
+        purpose="Names the hypervisor or the container runtime.",
+        deadline_s=10,
+        fine=(0, 1),  # 1 goes with "none": not virtualised, which is an answer
+    ),
+    Question(
+        id="nvml",
+        how="library",
+        what=("nvml",),
+        purpose="Reads each NVIDIA GPU by the driver's library: identity, serial, ECC, memory repair, PCIe.",
+        deadline_s=60,
+        cap=4 * MIB,
+    ),
+    Question(
+        id="nvidia-smi-xml",
+        how="command",
+        what=("nvidia-smi", "-q", "-x"),
+        purpose="Asks the driver's tool where its library gave no answer; leaves out the names of processes.",
+        deadline_s=60,
+        cap=4 * MIB,
+        unless="nvml",
+        hide=r"(?<=<process_name>)[^<]*",
+    ),
+)
+
+_PREFACE = f"""\
+What the GPUassay probe asks of a node (schema {SCHEMA})
+
+The probe reads what is listed here, in this order, writes it to its standard output, and ends.
+It judges nothing. It writes no file, changes no setting, opens no network connection and asks for no
+privilege; what it may not read, it reports as denied. It starts no program but the commands below, never
+through a shell, each without input and with few environment variables (PATH, HOME, LD_LIBRARY_PATH, LANG).
+Whatever has not answered by its deadline is ended; of an answer, no more is kept than its cap.
+NVIDIA's library and tool are known to load their kernel module where it is installed and not yet loaded.
+"""
+
+
+def describe() -> list[dict[str, str]]:
+    """Give all questions as rows of words, in their order."""
+    return [
+        {
+            "id": question.id,
+            "asks": f"{question.how} {' '.join(question.what)}",
+            "purpose": question.purpose,
+            "privilege": question.privilege,
+            "deadline": f"{question.deadline_s:g} s",
+            "cap": f"{question.cap // KIB} KiB",
+            "unless": question.unless,
+        }
+        for question in QUESTIONS
+    ]
+
+
+def listing() -> str:
+    """Give all questions as a page that a security team can read and sign."""
+    return "\n".join([_PREFACE, *map(_paragraph, describe())])
+
+
+def _paragraph(row: dict[str, str]) -> str:
+    unless = f"; only where {row['unless']} gave no answer" if row["unless"] else ""
+    return (
+        f"{row['id']}: {row['asks']}\n"
+        f"    {row['purpose']}\n"
+        f"    privilege: {row['privilege']}; deadline {row['deadline']}; cap {row['cap']}{unless}\n"
+    )

@@ -1,0 +1,108 @@
+"""Folders below /sys, each read into one document of plain attributes."""
+
+# Importing pathlib takes longer than all that is read here:
+# ruff: noqa: PTH112, PTH120, PTH208
+from __future__ import annotations
+
+import errno
+import os
+from typing import Any
+
+from gpuassay.probe.answer import unread_because
+from gpuassay.probe.files import attributes, entries, link_name, pci_addresses
+
+_DMI = ("sys_vendor", "product_name", "board_vendor", "bios_version", "chassis_type")
+_PCI = (
+    "vendor",
+    "device",
+    "subsystem_vendor",
+    "subsystem_device",
+    "class",
+    "revision",
+    "current_link_speed",
+    "current_link_width",
+    "max_link_speed",
+    "max_link_width",
+    "power_state",
+    "numa_node",
+)
+_RDMA = ("fw_ver", "hca_type", "board_id", "node_guid")
+_RDMA_PORT = ("state", "phys_state", "rate", "link_layer", "lid", "sm_lid", "cap_mask")
+_NET = ("operstate", "mtu", "speed")
+
+# A slot of a GID table that is empty, or belongs to another network namespace, answers EINVAL
+# (NVIDIA/nccl#1573, #1427); so does the speed of an interface that has none.
+_EMPTY = (errno.ENOENT, errno.EINVAL)
+
+
+def dmi(root: str) -> dict[str, Any]:
+    """Read what the firmware says of the machine. Raises OSError."""
+    os.listdir(root)
+    return attributes(root, _DMI)
+
+
+def pci(root: str) -> dict[str, Any]:
+    """Read all PCI devices, by address; none at all where this machine has no PCI bus. Raises OSError."""
+    bus = os.path.dirname(os.path.dirname(root))
+    return {address: _pci_device(f"{root}/{address}") for address in entries(root, bus)}
+
+
+def _pci_device(folder: str) -> dict[str, Any]:
+    device = attributes(folder, _PCI)
+    driver, above = link_name(f"{folder}/driver"), pci_addresses(folder)[:-1]
+    if driver:
+        device["driver"] = driver
+    if above:
+        device["parent"] = above[-1]
+    return device
+
+
+def infiniband(root: str) -> dict[str, Any]:
+    """Read all RDMA devices; none where the kernel has no such class. Raises OSError."""
+    return {name: _rdma_device(f"{root}/{name}") for name in entries(root, os.path.dirname(root))}
+
+
+def _rdma_device(folder: str) -> dict[str, Any]:
+    device = attributes(folder, _RDMA)
+    device.update(_pci_of(folder))
+    try:
+        ports = sorted(os.listdir(f"{folder}/ports"))
+    except OSError as error:
+        return {**device, "ports": unread_because(error)}
+    return {**device, "ports": {port: _rdma_port(f"{folder}/ports/{port}") for port in ports}}
+
+
+def _rdma_port(folder: str) -> dict[str, Any]:
+    port = attributes(folder, _RDMA_PORT)
+    try:
+        slots = sorted(os.listdir(f"{folder}/gids"), key=int)
+    except OSError as error:
+        return {**port, "gids": unread_because(error)}
+    gids = attributes(f"{folder}/gids", slots, _EMPTY)
+    gids = {slot: gid for slot, gid in gids.items() if not _is_zero(gid)}
+    return {
+        **port,
+        "gids": gids,
+        "types": attributes(f"{folder}/gid_attrs/types", gids, _EMPTY),
+        "ndevs": attributes(f"{folder}/gid_attrs/ndevs", gids, _EMPTY),
+    }
+
+
+def _is_zero(gid: Any) -> bool:
+    return isinstance(gid, str) and not gid.strip("0:")
+
+
+def net(root: str) -> dict[str, Any]:
+    """Read all network interfaces of this network namespace. Raises OSError."""
+    names = (name for name in sorted(os.listdir(root)) if os.path.isdir(f"{root}/{name}"))
+    return {name: _interface(f"{root}/{name}") for name in names}
+
+
+def _interface(folder: str) -> dict[str, Any]:
+    return {**attributes(folder, _NET, _EMPTY), **_pci_of(folder)}
+
+
+def _pci_of(folder: str) -> dict[str, str]:
+    """Name the PCI device behind a class device; a virtio interface sits one step below its own."""
+    addresses = pci_addresses(f"{folder}/device")
+    return {"pci": addresses[-1]} if addresses else {}
