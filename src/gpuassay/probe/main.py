@@ -1,0 +1,74 @@
+"""The probe's own run: ask all questions, send each answer as soon as it is known."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+from gpuassay.probe import commands, nvml
+from gpuassay.probe.answer import Answer, kind_of, words_of
+from gpuassay.probe.children import CALLER, Stop
+from gpuassay.probe.frames import frame
+from gpuassay.probe.items import QUESTIONS
+from gpuassay.probe.reader import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpuassay.probe.items import Question
+
+
+def main() -> int:
+    """Gather and send; 1 if nobody waited for the end."""
+    os.umask(0o077)
+    os.chdir("/")  # hold no file system that somebody wants to unmount
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is left ignored, no child can be waited for
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, CALLER.hang_up)
+    sent = 0
+    try:
+        for item in gather(QUESTIONS):
+            _write(frame({"item": item}))
+            sent += 1
+        _write(frame({"end": {"items": sent}}))
+    except (Stop, BrokenPipeError):
+        return 1
+    return 0
+
+
+def gather(questions: Iterable[Question]) -> Iterator[dict[str, Any]]:
+    """Give one item for each question that applies, in the form of a recording's line. Raises Stop."""
+    status: dict[str, str] = {}
+    with Reader() as reader:
+        for question in questions:
+            if status.get(question.unless) == "ok":
+                continue
+            begin = time.monotonic()
+            answer = _ask(question, reader)
+            status[question.id] = answer["status"]
+            yield {
+                "id": question.id,
+                "seq": len(status),
+                "asked": question.asked,
+                "seconds": round(time.monotonic() - begin, 3),
+                **answer,
+            }
+
+
+def _ask(question: Question, reader: Reader) -> dict[str, Any]:
+    try:
+        if question.how == "command":
+            return commands.run(question).parts()
+        if question.id == "nvml":
+            return nvml.ask(question).parts()
+        return reader.ask(question)
+    except OSError as error:  # no process could be started: what a node in trouble may answer
+        return Answer(status=kind_of(error), why=words_of(error)).parts()
+
+
+def _write(line: bytes) -> None:
+    rest = memoryview(line)
+    while rest:
+        rest = rest[os.write(CALLER.stdout, rest) :]

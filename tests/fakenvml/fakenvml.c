@@ -1,0 +1,175 @@
+/* A stand-in for libnvidia-ml.so.1, so that the real nvidia-ml-py can be run where there is no GPU.
+ *
+ * GPUASSAY_TEST_NVML names a file of answers, a line each: a key, a blank, a value.
+ *
+ *     driver 580.95.05        of the system
+ *     gpu.name NVIDIA B200    of every GPU
+ *     3.ecc 0 1               of the fourth GPU alone; a later line wins
+ *
+ * Instead of a value:  !15 returns that nvmlReturn_t;  hang never returns;  crash ends the process;
+ * orphan kills the process above, as the kernel does when memory runs out, and then hangs.
+ * A key that is not there is not supported (3). Values that nvml.h gives as a struct are numbers with blanks.
+ *
+ * Compiled with -DOLD it lacks a function, as an older driver's library does.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15 };
+
+typedef int Return;
+typedef unsigned int Number;
+typedef struct { int index; } *Device;
+
+typedef struct { char bus_id_legacy[16]; Number domain, bus, device, device_id, subsystem_id; char bus_id[32]; } PciInfo;
+typedef struct { unsigned long long total, free, used; } Memory;
+typedef struct { Number max, high, partial, low, none; } Histogram;
+
+#define MOST_LINES 512
+static struct { char key[64], value[192]; } lines[MOST_LINES];
+static int line_count;
+
+#define MOST_GPUS 64
+static struct { int index; } gpus[MOST_GPUS];
+
+__attribute__((constructor)) static void read_answers(void) {
+    const char *path = getenv("GPUASSAY_TEST_NVML");
+    FILE *file = path ? fopen(path, "r") : NULL;
+    char line[300];
+    while (file && line_count < MOST_LINES && fgets(line, sizeof line, file))
+        if (sscanf(line, "%63s %191[^\n]", lines[line_count].key, lines[line_count].value) == 2) line_count++;
+    if (file) fclose(file);
+    for (int i = 0; i < MOST_GPUS; i++) gpus[i].index = i;
+}
+
+static const char *look_up(const char *scope, const char *name) {
+    char key[64];
+    snprintf(key, sizeof key, "%s%s", scope, name);
+    for (int i = line_count - 1; i >= 0; i--)
+        if (strcmp(lines[i].key, key) == 0) return lines[i].value;
+    return NULL;
+}
+
+static const char *answer_of(Device device, const char *name) {
+    char scope[16];
+    if (!device) return look_up("", name);
+    snprintf(scope, sizeof scope, "%d.", device->index);
+    const char *own = look_up(scope, name);
+    return own ? own : look_up("gpu.", name);
+}
+
+static void hang(void) {
+    for (;;) pause();
+}
+
+/* Find the answer to one question, or do what stands in its place. */
+static Return ask(Device device, const char *name, const char **answer) {
+    *answer = answer_of(device, name);
+    if (!*answer) return NOT_SUPPORTED;
+    if (**answer == '!') return atoi(*answer + 1);
+    if (strcmp(*answer, "hang") == 0) hang();
+    if (strcmp(*answer, "crash") == 0) abort();
+    if (strcmp(*answer, "orphan") == 0) { kill(getppid(), SIGKILL); hang(); }
+    return SUCCESS;
+}
+
+static Return text(Device device, const char *name, char *out, Number size) {
+    const char *answer;
+    Return status = ask(device, name, &answer);
+    if (status == SUCCESS && strlen(answer) >= size) return INSUFFICIENT_SIZE;
+    if (status == SUCCESS) strcpy(out, answer);
+    return status;
+}
+
+/* Read up to five numbers; those that the answer lacks stay as they are. */
+static Return numbers(Device device, const char *name, Number *a, Number *b, Number *c, Number *d, Number *e) {
+    const char *answer;
+    Return status = ask(device, name, &answer);
+    if (status == SUCCESS) sscanf(answer, "%u %u %u %u %u", a, b, c, d, e);
+    return status;
+}
+
+static Return number(Device device, const char *name, Number *out) {
+    Number rest;
+    return numbers(device, name, out, &rest, &rest, &rest, &rest);
+}
+
+/* The library and the system */
+
+Return nvmlInitWithFlags(Number flags) {
+    Number ignored = flags;
+    Return status = number(NULL, "init", &ignored);
+    return status == NOT_SUPPORTED ? SUCCESS : status;
+}
+
+const char *nvmlErrorString(Return status) {
+    return status == 18 ? "RM has detected an NVML/RM version mismatch." : "an error";
+}
+
+Return nvmlSystemGetNVMLVersion(char *out, Number size) { return text(NULL, "nvml", out, size); }
+Return nvmlSystemGetDriverVersion(char *out, Number size) { return text(NULL, "driver", out, size); }
+Return nvmlSystemGetCudaDriverVersion_v2(Number *out) { return number(NULL, "cuda", out); }
+Return nvmlDeviceGetCount_v2(Number *out) { return number(NULL, "count", out); }
+
+Return nvmlDeviceGetHandleByIndex_v2(Number index, Device *out) {
+    if (index >= MOST_GPUS) return INVALID_ARGUMENT;
+    *out = (Device)&gpus[index];
+    const char *answer;
+    Return status = ask(*out, "handle", &answer);
+    return status == NOT_SUPPORTED ? SUCCESS : status;
+}
+
+/* One GPU */
+
+#define TEXT(function, name) \
+    Return function(Device device, char *out, Number size) { return text(device, name, out, size); }
+#define NUMBER(function, name) \
+    Return function(Device device, Number *out) { return number(device, name, out); }
+#define TWO_NUMBERS(function, name) \
+    Return function(Device device, Number *a, Number *b) { \
+        Number rest; \
+        return numbers(device, name, a, b, &rest, &rest, &rest); \
+    }
+
+TEXT(nvmlDeviceGetName, "name")
+TEXT(nvmlDeviceGetUUID, "uuid")
+TEXT(nvmlDeviceGetSerial, "serial")
+TEXT(nvmlDeviceGetBoardPartNumber, "board_part")
+TEXT(nvmlDeviceGetVbiosVersion, "vbios")
+NUMBER(nvmlDeviceGetPerformanceState, "pstate")
+NUMBER(nvmlDeviceGetPersistenceMode, "persistence")
+NUMBER(nvmlDeviceGetRetiredPagesPendingStatus, "retired_pages_pending")
+NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, "pcie_gen")
+NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, "pcie_gen_max")
+NUMBER(nvmlDeviceGetCurrPcieLinkWidth, "pcie_width")
+NUMBER(nvmlDeviceGetMaxPcieLinkWidth, "pcie_width_max")
+TWO_NUMBERS(nvmlDeviceGetEccMode, "ecc")
+TWO_NUMBERS(nvmlDeviceGetMigMode, "mig")
+
+Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo *out) {
+    const char *answer;
+    Return status = ask(device, "pci", &answer);
+    if (status == SUCCESS) sscanf(answer, "%31s %x %x", out->bus_id, &out->device_id, &out->subsystem_id);
+    return status;
+}
+
+Return nvmlDeviceGetMemoryInfo(Device device, Memory *out) {
+    const char *answer;
+    Return status = ask(device, "memory", &answer);
+    if (status == SUCCESS) out->total = strtoull(answer, NULL, 10);
+    return status;
+}
+
+Return nvmlDeviceGetRemappedRows(Device device, Number *corrected, Number *uncorrected, Number *pending, Number *failed) {
+    Number rest;
+    return numbers(device, "remapped_rows", corrected, uncorrected, pending, failed, &rest);
+}
+
+#ifndef OLD
+Return nvmlDeviceGetRowRemapperHistogram(Device device, Histogram *out) {
+    return numbers(device, "banks", &out->max, &out->high, &out->partial, &out->low, &out->none);
+}
+#endif
