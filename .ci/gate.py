@@ -19,7 +19,7 @@ from recorded import describe, faulty, healthy  # noqa: E402
 from recorded.judge import judge_all  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     Verdicts = Mapping[str, Mapping[str, str]]  # of each check, by cluster
 
@@ -58,7 +58,7 @@ def lacks(checks: Iterable[str], verdicts: Verdicts, nothing: Iterable[str]) -> 
             yield f"{check}: passes on {name}, which shows nothing"
 
 
-def clusters(check: str, verdicts: Verdicts, wanted: Iterable[str]) -> list[str]:
+def clusters(check: str, verdicts: Verdicts, wanted: Container[str | None]) -> list[str]:
     """Return the clusters on which a check gave one of these verdicts."""
     return [name for name, found in verdicts.items() if found.get(check) in wanted]
 

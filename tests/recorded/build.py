@@ -48,7 +48,7 @@ def synthesize(nodes: int) -> Path:
     """Return the recording of a healthy cluster of that many nodes of eight GPUs, named gpu0001 and up."""
     base = describe("hgx-b200-4")
     names = f"gpu[{1:04d}-{nodes:04d}]"
-    site = base.site.replace(base.nodes, names).replace("contracted  = 4", f"contracted  = {nodes}")
+    site = base.site.replace(base.nodes, names)
     return cached(replace(base, name=f"hgx-b200-{nodes}", nodes=names, site=site))
 
 
