@@ -249,6 +249,14 @@ def test_a_gpu_of_amd_is_seen_and_its_driver_not_asked() -> None:
     assert value(sample.shows("nvidia")) is False
 
 
+def test_what_one_side_shows_none_of_both_show_none_of() -> None:
+    """A node that has lost all its GPUs from the bus has none, though its driver does not answer."""
+    bare = node(small(pci={}, nvml=absent("failed", "NVML: Driver Not Loaded (9)")))
+    assert value(bare.gpus_seen) == 0
+    blind = node(small(pci=absent("denied", "Permission denied"), nvml=nvml()))
+    assert value(blind.gpus_seen) == 0
+
+
 def test_sightings_count_by_witness() -> None:
     """The engine takes the larger count, so each witness is told apart."""
     contents = small(nvml=nvml(device(0, 0x1A)))

@@ -74,7 +74,11 @@ class Node:
         unusable = self._driver.mismatch
         if unusable:
             return Read(0, unusable.evidence, unusable.why)
-        for count in (self.gpus_on_bus, self.gpus_in_driver):
+        counts = (self.gpus_on_bus, self.gpus_in_driver)
+        for count in counts:
+            if isinstance(count, Read) and count.value == 0:  # then both show none, whatever the other shows
+                return count
+        for count in counts:
             if isinstance(count, Unread):
                 return count
         losses = {one.where.partition("/")[2]: one.loss for one in self.gpus if one.loss}
