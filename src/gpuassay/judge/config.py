@@ -69,6 +69,14 @@ class Kind(Generic[T_co]):
     read: Callable[[object], T_co]
     filler: T_co
 
+    def fits(self, value: object) -> bool:
+        """Tell whether a value is of this kind."""
+        try:
+            self.read(value)
+        except ValueError:
+            return False
+        return True
+
 
 def _only(value: object, *types: type) -> Any:
     """Refuse what is not exactly of these types: to TOML, as to us, ``true`` is no number."""
@@ -127,15 +135,15 @@ def word(among: Collection[str], what: str = "") -> Kind[str]:
     return Kind(what or f"one of {', '.join(among)}", read, "")
 
 
-def items(kind: Kind[T]) -> Kind[tuple[T, ...]]:
-    """Read a list, each item of one kind."""
+def items(kind: Kind[T], least: int = 0) -> Kind[tuple[T, ...]]:
+    """Read a list of at least so many items, each of one kind."""
 
     def read(value: object) -> tuple[T, ...]:
-        if not isinstance(value, list):
-            raise ValueError  # noqa: TRY004 - the reader of a kind has one way to refuse
+        if not isinstance(value, list) or len(value) < least:
+            raise ValueError
         return tuple(kind.read(item) for item in value)
 
-    return Kind(f"a list, each {kind.expected}", read, ())
+    return Kind(f"a list{f' of at least {least}' if least else ''}, each {kind.expected}", read, ())
 
 
 def suggest(value: object, among: Iterable[str]) -> str:

@@ -154,9 +154,9 @@ def _is(table: Table, _: Mapping[str, Advisory]) -> Rule:
 
 
 def _one_of(table: Table, _: Mapping[str, Advisory]) -> Rule:
-    values = table.need("one_of", items(SCALAR))
-    if len({kind_of(value) for value in values}) != 1:
-        table.wrong("one_of", "expected at least one value, all of one kind")
+    values = table.need("one_of", items(SCALAR, least=1))
+    if len({kind_of(value) for value in values}) > 1:
+        table.wrong("one_of", f"expected values of one kind, found {shown(list(values))}")
     return OneOf(values)
 
 
@@ -165,45 +165,59 @@ def _is_of(table: Table, _: Mapping[str, Advisory]) -> Rule:
 
 
 def _same(table: Table, _: Mapping[str, Advisory]) -> Rule:
-    if not table.need("same", FLAG):
-        table.wrong("same", "expected true, or no such limit")
+    table.need("same", _TRUE)
     return Equal()
 
 
 def _versions(table: Table, advisories: Mapping[str, Advisory]) -> Rule:
     scheme = table.need("as", word(SCHEMES))
     if not scheme:
+        table.rest()  # without a scheme nothing can be said of them
         return _NOTHING.rule
-    named = table.take("not_affected_by", items(word(advisories, "an [advisory] of advisories.toml")), ())
-    for other in (name for name in named if name in advisories and advisories[name].scheme != scheme):
-        table.wrong(
-            "not_affected_by", f"{other} orders versions as {advisories[other].scheme}, not as {scheme}"
-        )
-    floor, lines = table.take("at_least", version(scheme), ""), _per_line(table, scheme)
-    if not (floor or lines or named):
-        table.wrong("", "expected at_least, per_line or not_affected_by beside `as`, and not empty")
-    return Versions(scheme, floor, lines, tuple(advisories[name] for name in named if name in advisories))
+    if table.data.keys().isdisjoint(_VERSIONS):
+        table.wrong("", f"expected one of {', '.join(_VERSIONS)} beside `as`")
+    known = word(advisories, "an [advisory] of advisories.toml")
+    named = table.take("not_affected_by", items(known, least=1), ())
+    for other in (advisories[name] for name in named):
+        if other.scheme != scheme:
+            table.wrong("not_affected_by", f"{other.id} orders versions as {other.scheme}, not as {scheme}")
+    floor = table.take("at_least", version(scheme), "")
+    return Versions(scheme, floor, _per_line(table, scheme), tuple(advisories[name] for name in named))
 
 
 def _per_line(table: Table, scheme: str) -> Mapping[str, str]:
     if "per_line" not in table.data:
         return {}
-    lines = table.inline("per_line")
-    floors = {line: lines.need(line, version(scheme)) for line in lines.data}
+    lines, kind = table.inline("per_line"), version(scheme)
+    if table.data["per_line"] == {}:
+        lines.wrong("", 'expected at least one line, such as { "580" = "580.159.03" }')
+    floors = {line: lines.need(line, kind) for line in lines.data}
     for line, floor in floors.items():
-        if line_of(floor, [line]) is None:
+        if not kind.fits(line):
+            lines.wrong(line, f"expected the beginning of versions in the {scheme} scheme")
+        elif floor and line_of(floor, [line]) is None:
             lines.wrong(line, f"expected a version of this line, such as {line}.1; found {floor}")
     return floors
 
 
+_VERSIONS = ("at_least", "per_line", "not_affected_by")
 _KINDS: Mapping[str, tuple[tuple[str, ...], Callable[[Table, Mapping[str, Advisory]], Rule]]] = {
     "bounds": ((*BOUNDS, "of"), _bands),
     "is": (("is",), _is),
     "one_of": (("one_of",), _one_of),
     "is_of": (("is_of",), _is_of),
     "same": (("same",), _same),
-    "versions": (("at_least", "per_line", "not_affected_by", "as"), _versions),
+    "versions": ((*_VERSIONS, "as"), _versions),
 }
+
+
+def _only_true(value: object) -> bool:
+    if value is not True:
+        raise ValueError
+    return True
+
+
+_TRUE = Kind("true, or no such limit", _only_true, filler=True)
 
 
 def _reference(*roots: str) -> Kind[Reference]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
     from gpuassay.judge.config import Table
     from gpuassay.judge.fact import Scalar
+
+_PCI_ID = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +43,10 @@ class Accelerator:
 
 def read_accelerator(name: str, table: Table) -> Accelerator:
     """Read ``[accelerator.NAME]``: what is no key of ours is a figure."""
-    match, source = table.need("match", items(TEXT)), table.need("source", TEXT)
-    if not match:
-        table.wrong("match", "expected at least one product name or PCI id")
+    match, source = table.need("match", items(TEXT, least=1)), table.need("source", TEXT)
+    for model in match:
+        if _PCI_ID.fullmatch(model) and model != model.lower():
+            table.wrong("match", f"expected a PCI id in small letters, found {model}")
     lacks = frozenset(table.take("lacks", items(TEXT), ()))
     figures = {figure: _figure(table, figure, source) for figure in table.rest()}
     return Accelerator(name, match, lacks, source, figures)
