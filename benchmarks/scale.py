@@ -1,7 +1,8 @@
 """How long judging takes, and how much memory, by the number of nodes.
 
 Generates a synthetic cluster of N nodes with 8 GPUs each, judges it as a user would and writes every
-report. The last line is JSON: nodes, seconds (of judging and reporting, not of generating), peak_mib.
+report. The last line is JSON: nodes, seconds (of judging and reporting, not of generating), peak_mib
+(of the largest process).
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=100)
     nodes = parser.parse_args().nodes
+    recording = synthesize(nodes)
     with tempfile.TemporaryDirectory() as folder:
-        recording = synthesize(nodes, Path(folder) / "recording")
         command = [sys.executable, "-m", "pytest", "-q", "-m", "audit", f"--target=recording:{recording}"]
         begin = time.perf_counter()
         status = subprocess.run([*command, f"--run-dir={folder}/run"], cwd=ROOT, check=False).returncode  # noqa: S603

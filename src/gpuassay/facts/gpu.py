@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.facts.nvidia import Device
@@ -31,14 +32,14 @@ class Gpu:
         self._function = function
         self._device = device
 
-    @property
+    @cached_property
     def where(self) -> str:
         """Its place: by the driver's index, or by PCI address where the driver lists it not."""
         if self._device.index is not None:
             return f"{self.node}/gpu{self._device.index}"
         return f"{self.node}/{self._function.where}"
 
-    @property
+    @cached_property
     def models(self) -> tuple[str, ...]:
         """Product name and PCI id, as far as they were read."""
         name = self.name.value if isinstance(self.name, Read) else ""

@@ -135,15 +135,18 @@ class _Settling:
 
     def _grade_all(self, kept: Sequence[Observation]) -> list[Row]:
         values: dict[tuple[object, ...], list[Scalar]] = defaultdict(list)
+        compared = {metric for metric, limit in self.limits.items() if _compares(limit)}
         for seen in kept:
-            if isinstance(seen.value, Read) and seen.metric in self.limits:
+            if isinstance(seen.value, Read) and seen.metric in compared:
                 values[self._like(seen)].append(seen.value.value)
-        return [self._grade(seen, values[self._like(seen)]) for seen in kept]
+        return [
+            self._grade(seen, values[self._like(seen)] if seen.metric in compared else ()) for seen in kept
+        ]
 
     def _like(self, seen: Observation) -> tuple[object, ...]:
-        """Key of the values that an observation may be compared with: same pool, product and metric."""
+        """Key of the values that one is compared with: of its pool, which was bought as alike, else its product."""
         pool = self.bench.site.pool_of(seen.subject.node)
-        return (pool.name if pool else "", seen.subject.models, seen.metric, seen.at)
+        return (pool.name if pool else seen.subject.models, seen.metric, seen.at)
 
     def _grade(self, seen: Observation, peers: Sequence[Scalar]) -> Row:
         limit = self.limits.get(seen.metric)
@@ -152,7 +155,7 @@ class _Settling:
             return self._row(seen, Verdict.ERROR, f"{self.check.id} has no limit for {seen.metric}")
         if isinstance(fact, Unread):
             return replace(self._unread(seen, fact), provisional=limit.provisional)
-        if self.check.over == "gpu" and seen.subject.models:
+        if self.check.over == "gpu":
             product = self.bench.accelerator(seen.subject.models)
             if isinstance(product, Unread):
                 return self._row(seen, Verdict.ERROR, product.why, fact)
@@ -366,6 +369,10 @@ def unused_waivers(site: Site, results: Mapping[str, CheckResult]) -> list[Waive
     """List the waivers in force that matched no failing row."""
     used = {(check, row.waived) for check, result in results.items() for row in result.rows if row.waived}
     return [waiver for waiver in site.waivers if (waiver.check, waiver.reason) not in used]
+
+
+def _compares(limit: Limit) -> bool:
+    return limit.same or (limit.of is not None and limit.of.root == "pool")
 
 
 def _majority(peers: Sequence[Scalar]) -> tuple[Read[Scalar] | None, Grade | None]:
