@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuassay.facts import Gpu, Node, Port
-from gpuassay.judge.catalog import load_catalog
-from gpuassay.judge.catalog import TIERS
+from gpuassay.judge.catalog import TIERS, load_catalog
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.versions import SCHEMES
 
