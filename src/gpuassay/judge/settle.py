@@ -144,7 +144,7 @@ class _Settling:
         ]
 
     def _like(self, seen: Observation) -> tuple[object, ...]:
-        """Key of the values that one is compared with: of its pool, which was bought as alike, else its product."""
+        """Key of what a value is compared with: its pool was bought as alike; else its product is."""
         pool = self.bench.site.pool_of(seen.subject.node)
         return (pool.name if pool else seen.subject.models, seen.metric, seen.at)
 
