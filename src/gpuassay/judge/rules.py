@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.versions import SCHEMES, branch, line_of
-from gpuassay.judge.wording import kind_of, show, show_beside, show_ratio
+from gpuassay.judge.wording import kind_of, show, show_beside, show_bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -125,9 +125,8 @@ class Bands:
         if not isinstance(other, Bands) or self.of != other.of:
             return False
         mine, theirs = self.reach(), other.reach()
-        return all(
-            low >= low2 and high <= high2 for (low, high), (low2, high2) in zip(mine, theirs, strict=True)
-        )
+        pairs = zip(mine, theirs, strict=True)
+        return all(low >= low2 and high <= high2 for (low, high), (low2, high2) in pairs)
 
     def _base(self, reference: Scalar | None) -> float:
         try:
@@ -139,7 +138,7 @@ class Bands:
         return base
 
     def _written(self, bound: float) -> str:
-        return show(bound) if self.of is None else show_ratio(bound)
+        return show_bound(bound, ratio=self.of is not None)
 
     def _worst_first(self) -> Iterator[tuple[str, str, float]]:
         for level in LEVELS:
@@ -151,9 +150,8 @@ class Bands:
         """Give, level by level, the bounds outside which a value is as bad as that or worse."""
         low, high = -math.inf, math.inf
         reach = []
-        for (
-            level
-        ) in LEVELS:  # from the worst inwards: a level that has no bound begins where the worse one does
+        for level in LEVELS:
+            # A level without a bound begins where the worse one before it does.
             low, high = self.bounds.get(f"{level}_below", low), self.bounds.get(f"{level}_above", high)
             reach.append((low, high))
         return reach

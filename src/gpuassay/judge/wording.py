@@ -35,14 +35,17 @@ def show(value: object) -> str:
     if isinstance(value, float):
         return _number(value, 4)
     text = " ".join(str(value).split())
+    text = "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
     text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     return text or '""'
 
 
-def show_ratio(value: float) -> str:
-    """Write a ratio with two decimals, more if it has them: 1.00, 0.985."""
-    short = f"{value:.2f}"
-    return short if float(short) == value else _number(value, 6)
+def show_bound(bound: float, *, ratio: bool = False) -> str:
+    """Write a bound as the table has it; a ratio with two decimals at least: 1.00, 0.985."""
+    short = f"{bound:.2f}" if ratio else show(bound)
+    return short if float(short) == bound else f"{bound:.12g}"
 
 
 def show_beside(value: Scalar, bound: float, *, ratio: bool = False) -> str:
@@ -50,15 +53,12 @@ def show_beside(value: Scalar, bound: float, *, ratio: bool = False) -> str:
     if not isinstance(value, float):
         return show(value)
     short = f"{value:.2f}" if ratio else show(value)
-    tries = [short, *(_number(value, digits) for digits in range(4, 17))]
-    return next(
-        (
-            text
-            for text in tries
-            if (float(text) > bound, float(text) < bound) == (value > bound, value < bound)
-        ),
-        repr(value),
-    )
+    tries = (short, *(_number(value, digits) for digits in range(4, 17)))
+    return next((text for text in tries if _side(float(text), bound) == _side(value, bound)), repr(value))
+
+
+def _side(number: float, bound: float) -> int:
+    return (number > bound) - (number < bound)
 
 
 def _number(value: float, digits: int) -> str:
