@@ -58,7 +58,7 @@ def document_saying(text: str) -> Document:
         tier=tier(why=text, held_by={"won": [held("gold", text, "fail", text)], "ceiling": []}),
         target=text,
         problems=[text],
-        out_of_service=[{"where": "gpu9", "until": text, "reason": text}],
+        out_of_service=[{"where": "gpu9", "until": text, "reason": text, "expired": True}],
         return_list=[{"where": "gpu1", "checks": ["audit.a.b"]}],
         waivers=[{"check": text, "where": "gpu1", "until": text, "reason": text, "state": "used", "rows": 1}],
     )
@@ -126,7 +126,7 @@ def test_no_ceiling_is_said_too() -> None:
 def test_stamps_stand_in_words() -> None:
     """What makes a report weaker is said as a word with its reason, above the tier."""
     text = told(results(stamps=[{"stamp": "synthetic", "why": "no machine was measured"}]))
-    assert text.index("SYNTHETIC no machine was measured") < text.index("No tier won")
+    assert text.index("SYNTHETIC No machine was measured.") < text.index("No tier won")
 
 
 def test_sections_come_in_the_order_of_need() -> None:
@@ -186,7 +186,7 @@ def test_what_was_not_judged_is_listed_by_its_reason_and_seat() -> None:
 def test_exceptions_are_listed() -> None:
     """Waivers, changed and provisional limits and caps have their lines; without any, that is said."""
     text = told(document_saying("because"))
-    for said in ("Waivers", "Relaxed limits", "Tightened limits", "provisional limits", "cap the tier"):
+    for said in ("Waivers", "Relaxed limits", "Tightened limits", "provisional limits", "Caps of the tier"):
         assert said in text
     assert "Nothing was waived, no limit was changed, no provisional limit was used." in told(results())
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuassay.report import terminal, words
-from report_sample import check, results, row, tier
+from report_sample import check, held, results, row, tier
 
 
 def text_of(document: dict[str, object], width: int = 80) -> str:
@@ -23,6 +23,21 @@ def test_it_opens_with_the_tier_and_the_ceiling() -> None:
     assert why.text == "1 check that bronze needs was not judged."
     won = terminal.lines(results(tier=tier("won", won="gold", ceiling=None)))
     assert won[0].text == "tier won: Gold (ceiling: none)"
+
+
+def test_it_says_what_holds_the_tier() -> None:
+    """The first three are named with their reasons, the rest is counted."""
+    against = [held("gold", f"audit.a.c{n}", "fail", f"reason {n}") for n in range(7)]
+    phase = held("gold", "perf", "not_run", "no perf check was run")
+    text = text_of(results({}, tier=tier(held_by={"won": against, "ceiling": [phase]})))
+    assert "  not Gold: audit.a.c2, fail: reason 2\n  and for 4 more reasons, all in the report" in text
+    assert "  out of reach: Gold: perf, not run: no perf check was run" in text
+
+
+def test_it_names_what_goes_back() -> None:
+    """Who ends an acceptance test asks which nodes to return."""
+    sick = [{"where": f"gpu00{n}", "checks": ["audit.health.row_remaps"]} for n in (3, 4)]
+    assert "to return for repair: gpu[003-004]" in text_of(results(return_list=sick))
 
 
 def test_verdicts_are_words() -> None:
@@ -80,9 +95,9 @@ class Writer:
         """Start with nothing written."""
         self.written: list[tuple[str, dict[str, bool]]] = []
 
-    def section(self, title: str) -> None:
+    def write_sep(self, sep: str, title: str) -> None:
         """Keep the heading."""
-        self.written.append((title, {}))
+        self.written.append((f"{sep} {title}", {}))
 
     def write_line(self, line: str, **markup: bool) -> None:
         """Keep the line with its markup."""
@@ -93,6 +108,6 @@ def test_it_is_written_with_colours_that_pytest_knows() -> None:
     """A finding is marked by its verdict's colour; the last line is where the report is."""
     writer = Writer()
     terminal.write(writer, results(), Path("runs/1"))
-    assert writer.written[0] == ("GPUassay", {})
+    assert writer.written[0] == ("= GPUassay", {})
     assert ("FAIL   audit.health.row_remaps", {"red": True}) in writer.written
     assert writer.written[-1][0] == "report: runs/1/report.html"

@@ -70,6 +70,21 @@ def test_findings_come_worst_first_in_natural_order() -> None:
     assert [each["where"] for each in view.offenders(found[0][1])] == ["gpu2", "gpu10"]
 
 
+def test_metrics_that_one_cause_hid_are_one_row() -> None:
+    """A log that may not be read hides many metrics, and is told once; values that were read stay apart."""
+    hidden = [
+        row("gpu1", "unseen", metric=metric, value=None, reason=f"{metric} denied: no right to read it")
+        for metric in ("serious", "fatal")
+    ]
+    read = [row("gpu1", "warn", metric=metric, value=1, reason=f"{metric} is 1") for metric in ("a", "b")]
+    listed = view.offenders(check(*hidden, *read))
+    assert [each["reason"] for each in listed] == [
+        "a is 1",
+        "b is 1",
+        "serious, fatal denied: no right to read it",
+    ]
+
+
 def test_silent_nodes_are_nodes_also_in_a_check_of_gpus() -> None:
     """A whole node that is missing is not counted as one GPU."""
     silent = row("gpu[1-2]", "error", 2, metric="", reason="silent: no route")

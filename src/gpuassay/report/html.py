@@ -40,7 +40,7 @@ def _environment() -> Environment:
         script=Markup(script),  # noqa: S704 - our own file, not data
         policy=f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}",
     )
-    environment.filters.update(shorten=places.shorten, value=words.value)
+    environment.filters.update(shorten=places.shorten, value=words.value, sentence=words.sentence)
     return environment
 
 

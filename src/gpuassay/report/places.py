@@ -39,9 +39,9 @@ def _unfold(head: str) -> tuple[str, ...]:
 
 def shorten(where: str, named: int = NAMED) -> str:
     """Cut a folded place after so many names; the count beside it says how many there are."""
-    short = re.sub(r"\[([^\]]*)\]", lambda match: f"[{_cut(match[1].split(','), named)}]", where)
-    return _cut(pieces(short), named)
+    short = re.sub(r"\[([^\]]*)\]", lambda match: f"[{','.join(_cut(match[1].split(','), named))}]", where)
+    return ", ".join(_cut(pieces(short), named))
 
 
-def _cut(parts: list[str], named: int) -> str:
-    return ",".join([*parts[:named], "…"] if len(parts) > named else parts)
+def _cut(parts: list[str], named: int) -> list[str]:
+    return [*parts[:named], "…"] if len(parts) > named else parts

@@ -6,7 +6,8 @@ import textwrap
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gpuassay.report import view, words
-from gpuassay.report.places import NAMED
+from gpuassay.report.fold import fold
+from gpuassay.report.places import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from gpuassay.report.view import Check, Results
 
 WIDTH = 80
+HELD = 3
+"""How many of the things that hold a tier are named here; the page names more."""
 
 
 class Line(NamedTuple):
@@ -27,7 +30,7 @@ class Line(NamedTuple):
 class Writer(Protocol):
     """The part of pytest's terminal reporter that is needed here."""
 
-    def section(self, title: str) -> None:
+    def write_sep(self, sep: str, title: str) -> None:
         """Write a heading across the width."""
 
     def write_line(self, line: str, **markup: bool) -> None:
@@ -36,7 +39,7 @@ class Writer(Protocol):
 
 def write(to: Writer, results: Results, folder: Path) -> None:
     """Close a run on pytest's terminal; ``folder`` is where its files are."""
-    to.section("GPUassay")
+    to.write_sep("=", "GPUassay")
     for line in lines(results):
         to.write_line(line.text, **{line.markup: True} if line.markup else {})
     to.write_line(f"report: {folder / 'report.html'}")
@@ -57,24 +60,26 @@ def _section(results: Results) -> Iterator[Line]:
     won = "tier won: " if tier["won"] else ""
     yield Line(f"{won}{words.headline(tier)} (ceiling: {ceiling})", "bold")
     yield Line(tier["why"])
-    for name, held in (("tier", tier["held_by"]["won"]), ("ceiling", tier["held_by"]["ceiling"])):
-        if held:
-            yield Line(f"the {name} is held by {_held(held)}")
+    yield from _held("not", results, tier["held_by"]["won"])
+    yield from _held("out of reach:", results, tier["held_by"]["ceiling"])
     for stamp in results["stamps"]:
         yield Line(f"{stamp['stamp'].upper()}: {stamp['why']}", "bold")
     yield Line(_coverage(results))
     for check_id, check in view.with_verdict(results, words.FINDINGS):
         yield from _finding(check_id, check)
-    yield from _not_judged(results)
+    yield from _left_to_do(results)
+    yield Line("")
     yield Line(words.STATEMENT)
 
 
-def _held(entries: Sequence[Mapping[str, str]]) -> str:
-    named = [
-        f"{entry['check']} ({words.VERDICTS[entry['verdict']].label.lower()})" for entry in entries[:NAMED]
-    ]
-    more = [f"{len(entries) - NAMED} more"] if len(entries) > NAMED else []
-    return ", ".join([*named, *more])
+def _held(state: str, results: Results, entries: Sequence[Mapping[str, str]]) -> Iterator[Line]:
+    """Name what holds a tier; a check gives its reason below, among the findings."""
+    for entry in entries[:HELD]:
+        verdict = words.VERDICTS[entry["verdict"]].label.lower()
+        reason = "" if entry["check"] in results["checks"] else f": {entry['reason']}"
+        yield Line(f"  {state} {words.TIERS[entry['tier']]}: {entry['check']}, {verdict}{reason}")
+    if len(entries) > HELD:
+        yield Line(f"  and for {words.plural(len(entries) - HELD, 'more reason')}, all in the report")
 
 
 def _coverage(results: Results) -> str:
@@ -99,12 +104,19 @@ def _finding(check_id: str, check: Check) -> Iterator[Line]:
     yield Line(f"       {': '.join(view.advice(check))}")
 
 
-def _not_judged(results: Results) -> Iterator[Line]:
-    groups = [(f"not run, {reason}", checks) for reason, checks in view.reasons(results)]
-    groups += [(f"needs {words.SEATS[seat]}", checks) for seat, checks in view.seats(results)]
-    yield Line("")
-    for title, checks in groups:
-        yield Line(f"{title}: {', '.join(check_id for check_id, _ in checks)}")
+def _left_to_do(results: Results) -> Iterator[Line]:
+    groups = [f"not run, {reason}: {_ids(checks)}" for reason, checks in view.reasons(results)]
+    groups += [f"needs {words.SEATS[seat]}: {_ids(checks)}" for seat, checks in view.seats(results)]
+    if results["return_list"]:
+        returned = shorten(fold(entry["where"] for entry in results["return_list"]))
+        groups.insert(0, f"to return for repair: {returned}")
+    if groups:
+        yield Line("")
+    yield from map(Line, groups)
+
+
+def _ids(checks: Sequence[tuple[str, Check]]) -> str:
+    return ", ".join(check_id for check_id, _ in checks)
 
 
 def _wrap(text: str, width: int) -> list[str]:

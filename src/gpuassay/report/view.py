@@ -52,9 +52,28 @@ def tally(results: Results) -> list[tuple[str, int]]:
 
 
 def offenders(check: Check) -> list[Row]:
-    """List the rows that are neither pass nor skip, worst first, in natural order of place."""
-    rows = [row for row in check["observations"] if row["verdict"] not in words.IN_ORDER]
+    """List the rows that are neither pass nor skip, worst first, in natural order of place.
+
+    Metrics that one cause kept from being read are one row: seven times "denied" tells no more than once.
+    """
+    causes: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in check["observations"]:
+        if row["verdict"] not in words.IN_ORDER:
+            alone = "" if row["value"] is None and row["reason"].startswith(row["metric"]) else row["metric"]
+            cause = row["reason"].removeprefix(row["metric"])
+            causes[row["where"], row["verdict"], row["evidence"], cause, words.at(row["at"]), alone].append(
+                row
+            )
+    rows = [_joined(own) for own in causes.values()]
     return sorted(rows, key=lambda row: (words.ORDER[row["verdict"]], natural(row["where"])))
+
+
+def _joined(rows: list[Row]) -> Row:
+    first, *others = rows
+    if not others:
+        return first
+    metrics = ", ".join(row["metric"] for row in rows)
+    return {**first, "metric": metrics, "reason": metrics + first["reason"].removeprefix(first["metric"])}
 
 
 def reasons(results: Results) -> list[tuple[str, list[tuple[str, Check]]]]:
@@ -107,10 +126,10 @@ def limit(check: Check, row: Row) -> str:
 
 
 def ground(check: Check) -> str:
-    """Say what a check in order rests on: its reason, what was counted, and what it was held to."""
+    """Say what a check in order rests on: its reason or what was counted, and what it was held to."""
     limits = "; ".join(f"{metric} {said}" for metric, said in check["limits"].items())
     held = f"Limits: {limits}" if limits and check["verdict"] == "pass" else ""
-    return ". ".join(filter(None, (check["reason"], outcome(check), held)))
+    return ". ".join(filter(None, (check["reason"] or outcome(check), held)))
 
 
 def advice(check: Check) -> tuple[str, str]:

@@ -143,6 +143,11 @@ def period(begin: str | None, end: str | None) -> str:
     return f"{day} {start} to {stop if day == last else f'{last} {stop}'} UTC"
 
 
+def sentence(text: str) -> str:
+    """Write a phrase of the judge as a sentence of its own."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
+
+
 def status(verdict: str) -> tuple[str, str, tuple[str, dict[str, bool]]]:
     """Give what ``pytest_report_teststatus`` answers for a check: pytest's category, a letter, a word."""
     word = VERDICTS[verdict]
