@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import resource
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -71,6 +73,17 @@ def test_a_program_that_is_not_there() -> None:
     answer = run("gpuassay-no-such-tool")
     assert (answer.status, answer.exit) == ("not_found", None)
     assert answer.why == "gpuassay-no-such-tool: No such file or directory"
+
+
+def test_a_folder_of_the_path_that_may_not_be_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system then says that the program is denied; as far as this user can tell it is not there."""
+
+    def refuse(*_: object) -> NoReturn:
+        raise PermissionError(errno.EACCES, "")
+
+    monkeypatch.setattr(os, "execvpe", refuse)
+    assert run("gpuassay-no-such-tool").status == "not_found"
+    assert run("sh").status == "denied"
 
 
 def test_a_program_that_may_not_be_run(tmp_path: Path) -> None:

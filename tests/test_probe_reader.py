@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from gpuassay.probe import children, main, reader
+from gpuassay.probe import children, reader
 from gpuassay.probe.answer import kind_of
 from gpuassay.probe.items import Question
 
@@ -148,29 +148,3 @@ def test_a_read_that_kills_its_process_loses_only_itself(
     with reader.Reader() as asking:
         assert asking.ask(HOST) == {"status": "failed", "why": "the reading process ended: killed by SIGKILL"}
         assert asking.ask(file(tmp_path))["status"] == "failed"
-
-
-def test_a_node_without_room_for_a_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where no process can be started every question fails with that reason, and the probe ends well."""
-
-    def refuse() -> NoReturn:
-        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-
-    monkeypatch.setattr(os, "fork", refuse)
-    command = Question("tool", "command", ("true",), "")
-    items = list(main.gather([file(tmp_path / "file"), command]))
-    assert [item["status"] for item in items] == ["failed", "failed"]
-    assert {item["why"] for item in items} == {"Resource temporarily unavailable"}
-
-
-def test_a_question_may_depend_on_another(tmp_path: Path) -> None:
-    """It is asked only where the other was not ok, and numbered without a gap."""
-    path = tmp_path / "file"
-    path.touch()
-    fallback = Question("fallback", "command", ("true",), "", unless="test")
-    assert [item["id"] for item in main.gather([file(path), fallback])] == ["test"]
-    both = list(main.gather([file(tmp_path / "none"), fallback]))
-    assert [(item["id"], item["seq"], item["status"]) for item in both] == [
-        ("test", 1, "not_found"),
-        ("fallback", 2, "ok"),
-    ]

@@ -66,6 +66,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 
 def test_what_travels_is_small_and_always_the_same() -> None:
     """It fits a ConfigMap (1 MiB), holds nvidia-ml-py, and none of what stays with the controller."""
+    assert travel.argv("python3")[-1].isascii()
     packed = travel.pack()
     assert len(packed) < 1 << 20
     assert packed == travel.pack()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuassay.probe.answer import Answer, kind_of
@@ -37,14 +39,7 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 def run(question: Question) -> Answer:
     """Run the command; what it printed is kept also where it failed or ran past its deadline. Raises Stop."""
     program = question.what[0]
-
-    def become(news: int) -> None:
-        try:
-            os.execvpe(program, question.what, environment(os.environ))  # noqa: S606 - no shell, on purpose
-        except OSError as error:
-            os.write(news, str(error.errno).encode())
-
-    with Child(become, question.cap) as child:
+    with Child(partial(_become, question.what), question.cap) as child:
         in_time = child.attend(child.exited, time.monotonic() + question.deadline_s)
     if child.news.data:
         refusal = OSError(int(child.news.data), "the program was not started")
@@ -57,6 +52,19 @@ def run(question: Question) -> Answer:
     if child.exit in question.fine:
         return answer
     return answer._replace(status=_BY_EXIT.get(child.exit or 0, "failed"), why=child.ending)
+
+
+def _become(argv: tuple[str, ...], news: int) -> None:
+    """Become the command, in the child; or tell the number of the error that prevents it."""
+    passed_on = environment(os.environ)
+    try:
+        os.execvpe(argv[0], argv, passed_on)  # noqa: S606 - no shell, on purpose
+    except OSError as error:
+        number = error.errno
+        places = (os.path.join(folder, argv[0]) for folder in passed_on["PATH"].split(":"))  # noqa: PTH118
+        if number == errno.EACCES and not any(map(os.path.lexists, places)):
+            number = errno.ENOENT  # what was denied is a folder of the PATH, not the command
+        os.write(news, str(number).encode())
 
 
 def _printed(child: Child, question: Question) -> Answer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuassay.probe.answer import unread
@@ -109,7 +108,7 @@ DEVICE = (
 )
 
 
-def load() -> ModuleType:
+def load() -> Any:
     """Load the library, and nvidia-ml-py on top of it. Raises Refusal.
 
     The library is opened here first: nvidia-ml-py says of one that is broken that it is not there.
@@ -119,9 +118,10 @@ def load() -> ModuleType:
     except OSError as error:
         raise Refusal(_loading(str(error)), str(error)) from error
     try:
-        return importlib.import_module("pynvml")
+        import pynvml  # type: ignore[import-untyped]  # noqa: PLC0415 - it travels along, and takes long to compile
     except ImportError as error:
         raise Refusal("not_found", f"nvidia-ml-py: {error}") from error
+    return pynvml
 
 
 def _loading(message: str) -> str:

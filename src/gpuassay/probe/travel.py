@@ -8,12 +8,12 @@ import zlib
 from pathlib import Path
 
 _HERE = Path(__file__).parent
-_STAYS = {"__init__", "bootstrap", "listing", "travel"}
+_STAYS = {"__init__", "bootstrap", "travel"}
 
 
 def argv(python: str) -> list[str]:
     """Give the command line: an isolated Python (no site packages, no PYTHON* variables, no bytecode)."""
-    return [python, "-I", "-S", "-B", "-c", (_HERE / "bootstrap.py").read_text()]
+    return [python, "-I", "-S", "-B", "-c", (_HERE / "bootstrap.py").read_text(encoding="utf-8")]
 
 
 def pack() -> bytes:
@@ -21,8 +21,8 @@ def pack() -> bytes:
     sources = {"gpuassay": "", "gpuassay.probe": ""}
     for path in sorted(_HERE.glob("*.py")):
         if path.stem not in _STAYS:
-            sources[f"gpuassay.probe.{path.stem}"] = path.read_text()
+            sources[f"gpuassay.probe.{path.stem}"] = path.read_text(encoding="utf-8")
     pynvml = importlib.util.find_spec("pynvml")
     if pynvml and pynvml.origin:
-        sources["pynvml"] = Path(pynvml.origin).read_text()
+        sources["pynvml"] = Path(pynvml.origin).read_text(encoding="utf-8")
     return zlib.compress(json.dumps(sources).encode(), 9)
