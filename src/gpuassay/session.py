@@ -14,9 +14,10 @@ from gpuassay.evidence.recording import Meta, read_recording
 from gpuassay.evidence.writer import RecordingWriter
 from gpuassay.facts import Fleet
 from gpuassay.facts import fleet as read_fleet
+from gpuassay.judge.bench import Bench
 from gpuassay.judge.needs import Needs
 from gpuassay.judge.observe import Observe
-from gpuassay.judge.settle import Bench
+from gpuassay.judge.settle import settle
 from gpuassay.judge.site import Site, load_site, undeclared
 from gpuassay.report import results as report
 from gpuassay.suite import Suite, load_suite
@@ -81,7 +82,7 @@ class Session:
     def judge(self, check: str, observe: Observe) -> Document:
         """Settle one check by what it observed."""
         table = self.suite.catalog.checks[check]
-        return report.outcome(self.bench.settle(table, observe), over=table.over)
+        return report.outcome(settle(self.bench, table, observe), over=table.over)
 
 
 def gather(request: Request, run: RunFolder, suite: Suite, progress: Callable[[str], None]) -> None:
@@ -171,8 +172,13 @@ def _described(session: Session, check: str) -> Document:
 
 
 def _pool(session: Session, pool: Any) -> Document:
-    nodes = [node.name for node in session.fleet.nodes if node.name in pool.nodes]
-    return {"name": pool.name, "contracted": pool.contracted, "in_service": nodes}
+    nodes = [node for node in session.fleet.nodes if node.name in pool.nodes]
+    return {
+        "name": pool.name,
+        "contracted": pool.contracted,
+        "in_service": [node.name for node in nodes],
+        "silent": [node.name for node in nodes if node.silence is not None],
+    }
 
 
 def _problems(recording: Recording) -> list[str]:

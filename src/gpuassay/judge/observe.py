@@ -40,11 +40,13 @@ class Observe:
         """Take down one or more metrics of a subject.
 
         A value is a fact as the fleet gave it, or a plain bool, number or string. Anything else (None
-        above all) is taken down as garbled: it can never pass.
+        above all) is taken down as garbled: it can never pass. Raises TypeError for what is no subject.
         """
-        where = tuple((at or {}).items())
+        if not _is_subject(subject):
+            raise TypeError(f"{type(subject).__name__} is no subject: nothing can be observed on it")
+        where = tuple((str(axis), str(point)) for axis, point in (at or {}).items())
         self._taken.extend(
-            Observation(subject, metric, _as_fact(value), where) for metric, value in metrics.items()
+            Observation(subject, metric, as_fact(value), where) for metric, value in metrics.items()
         )
 
     def __iter__(self) -> Iterator[Observation]:
@@ -52,11 +54,18 @@ class Observe:
         return iter(self._taken)
 
 
-def _as_fact(value: object) -> Fact[Scalar]:
+def _is_subject(value: object) -> bool:
+    names = (getattr(value, "where", None), getattr(value, "node", None))
+    models = getattr(value, "models", None)
+    return isinstance(models, tuple) and all(isinstance(name, str) for name in (*names, *models))
+
+
+def as_fact(value: object) -> Fact[Scalar]:
+    """Take a fact, or a plain value as one; what is neither is unread."""
     if isinstance(value, Unread):
         return value
     inner: object = value.value if isinstance(value, Read) else value
     if not isinstance(inner, (bool, int, float, str)):
         evidence = value.evidence if isinstance(value, Read) else ""
-        return Unread("garbled", f"the check observed {type(inner).__name__}, which is no value", evidence)
+        return Unread("garbled", f"{type(inner).__name__} was given, which is no value", evidence)
     return value if isinstance(value, Read) else Read(inner)

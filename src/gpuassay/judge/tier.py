@@ -25,7 +25,10 @@ State = Literal["won", "not_rated", "underperforming", "unavailable"]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one expected check stands; ``verdict`` None is not run."""
+    """How one expected check stands; ``verdict`` None is not run.
+
+    ``warned`` and ``caps_at_gold`` are proven by single rows, whatever graver verdict stands over them.
+    """
 
     check: str
     tier: str
@@ -33,6 +36,7 @@ class Standing:
     verdict: Verdict | None
     reason: str = ""
     caps_at_gold: bool = False
+    warned: bool = False
 
     @property
     def word(self) -> str:
@@ -133,14 +137,14 @@ def award(
 def _against(tier: str, own: Sequence[Standing], rule: Rule, *, sure: bool) -> tuple[Held, ...]:
     """List what speaks against a tier: for sure, or even if all that was not judged had passed."""
     refused = frozenset({Verdict.FAIL}) if not sure else frozenset(Verdict) - _EARNS | {None}
-    held = [_held(tier, line) for line in own if line.verdict in refused]
-    warned = [line for line in own if line.verdict is Verdict.WARN]
+    against = [line for line in own if line.verdict in refused]
+    # Where all else is taken for passed, a warning below it comes to light.
+    warned = [line for line in own if line.verdict is Verdict.WARN or (line.warned and line not in against)]
     if len(warned) > rule.warnings:
-        held += [_held(tier, line) for line in warned]
+        against += warned
     if tier == "platinum":
-        held += [
-            _held(tier, line) for line in own if line.caps_at_gold and line.verdict in _EARNS - {Verdict.WARN}
-        ]
+        against += [line for line in own if line.caps_at_gold and line not in against]
+    held = [_held(tier, line) for line in against]
     if sure:
         held += _unproven(tier, own, rule)
     return tuple(held)

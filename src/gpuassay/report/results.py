@@ -18,7 +18,8 @@ from gpuassay.report.fold import fold, natural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gpuassay.judge.settle import CheckResult, Row
+    from gpuassay.judge.grading import Row
+    from gpuassay.judge.settle import CheckResult
 
 Document: TypeAlias = dict[str, Any]
 
@@ -38,8 +39,9 @@ def outcome(result: CheckResult, *, over: str) -> Document:
         "applicable": result.applicable,
         "cells": [result.cells_expected, result.cells_judged],
         "caps_at_gold": result.caps_at_gold,
+        "warned": result.warned,
         "sick": list(result.sick),
-        "doubtful": {node: verdict.word for node, verdict in result.doubtful.items()},
+        "doubtful": {node: _word(verdict) for node, verdict in result.doubtful.items()},
         "accelerators": len(result.subjects_judged) if over == "gpu" else 0,
     }
 
@@ -55,6 +57,7 @@ def failed_outcome(reason: str) -> Document:
         "applicable": True,
         "cells": [0, 0],
         "caps_at_gold": False,
+        "warned": False,
         "sick": [],
         "doubtful": {},
         "accelerators": 0,
@@ -68,6 +71,7 @@ def crashed(found: Document, reason: str) -> Document:
     return found | {
         "verdict": worse["verdict"],
         "reason": worse["reason"],
+        "applicable": True,
         "counts": dict(Counter(found["counts"]) + Counter(error["counts"])),
         "observations": [*found["observations"], *error["observations"]],
     }
@@ -178,6 +182,7 @@ def _tier(context: Mapping[str, Any], described: Mapping[str, Any], found: Mappi
             _verdict(own["verdict"]),
             own["reason"],
             own.get("caps_at_gold", False),
+            own.get("warned", False),
         )
         for check, own in found.items()
     ]
@@ -223,15 +228,11 @@ def _contracted(
     """Judge the union over all checks: healthy nodes in service against the contract of each pool."""
     component = [own for check, own in found.items() if described[check]["fault"] == "component"]
     sick = {node for own in component for node in own.get("sick", ())}
-    doubtful = [item for own in component for item in own.get("doubtful", {}).items() if item[0] not in sick]
-    error = {node for node, verdict in doubtful if verdict == "error"}
-    unseen = {node for node, _ in doubtful}
-    unfinished = any(own["verdict"] == NOT_RUN for own in component)
-    rows = [
-        _contracted_row(pool, sick, error, unseen, unfinished=unfinished)
-        for pool in pools
-        if pool["contracted"] is not None
-    ]
+    doubts = [doubt for own in component for doubt in own.get("doubtful", {}).items()]
+    # What did not come as far as single nodes (it was not run, or its process died) leaves all of them open.
+    lost = [own["verdict"] for own in component if not own.get("doubtful")]
+    rest = next((word for word in ("error", NOT_RUN) if word in lost), Verdict.PASS.word)
+    rows = [_contracted_row(pool, sick, doubts, rest) for pool in pools if pool["contracted"] is not None]
     rows.sort(key=lambda row: _ORDER.index(row["verdict"]))
     return {
         "verdict": rows[0]["verdict"],
@@ -244,31 +245,29 @@ def _contracted(
 
 
 def _contracted_row(
-    pool: Mapping[str, Any], sick: set[str], error: set[str], unseen: set[str], *, unfinished: bool
+    pool: Mapping[str, Any], sick: set[str], doubts: Sequence[tuple[str, str]], rest: str
 ) -> Document:
     in_service, contracted = set(pool["in_service"]), pool["contracted"]
-    healthy = len(in_service - sick)
-    proven = len(in_service - sick - unseen)
-    if healthy < contracted:
-        verdict = "fail"
-    elif len(in_service - sick - error) < contracted:
-        verdict = "error"
-    elif proven < contracted:
-        verdict = "unseen"
-    else:
-        verdict = NOT_RUN if unfinished else "pass"
-    reason = f"pool {pool['name']}: {proven} of {len(in_service)} nodes in service are healthy"
+    proven = in_service - sick
+    verdict = Verdict.FAIL.word if len(proven) < contracted else ""
+    # A silent node is in doubt, also where it was declared to have nothing that a check looks at.
+    doubts = [*doubts, *((node, "error") for node in pool["silent"])]
+    for word in ("error", "unseen", NOT_RUN):
+        proven -= {node for node, doubt in doubts if doubt == word}
+        verdict = verdict or (word if len(proven) < contracted else "")
+    verdict = verdict or rest
+    reason = f"pool {pool['name']}: {len(proven)} of {len(in_service)} nodes in service are healthy"
     reason += f", {contracted} contracted"
-    if healthy > proven:
-        reason += f"; {healthy - proven} were not fully judged"
-    if verdict == NOT_RUN:
+    if unsure := len(in_service - sick - proven):
+        reason += f"; {unsure} were not fully judged"
+    if verdict in (NOT_RUN, "error") and verdict == rest:
         reason += "; not every check of a component was run"
     return {
         "where": fold(pool["in_service"]),
         "count": 1,
         "at": {},
         "metric": "healthy_nodes",
-        "value": proven,
+        "value": len(proven),
         "reference": contracted,
         "verdict": verdict,
         "reason": reason,
