@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpuassay.judge.catalog import load_catalog
 from recorded import overlay
 from recorded.overlay import Overlay, OverlayError
 
@@ -29,7 +31,8 @@ class DescriptionError(ValueError):
 class Description:
     """One recorded cluster.
 
-    ``expected`` maps each check to its verdict. Of a faulty cluster, ``changed`` are the checks that differ
+    ``expected`` maps each check to its verdict; in the file, ``otherwise`` speaks for those not named. Of a
+    faulty cluster, ``changed`` are the checks that differ
     from the base, and each expression of ``says`` must be found in the message of one of them. ``nothing``
     marks a cluster on which no check may pass, whatever the check.
     """
@@ -70,9 +73,10 @@ def read_faulty(file: Path) -> Description:
     """Read the description of a faulty cluster from any file."""
     table = _load(file, FAULTY_KEYS, needed={"title", "base", "overlay"})
     base = describe(table["base"])
-    changed = dict(_flat(table.get("expected", {})))
-    same = sorted(check for check, verdict in changed.items() if base.expected.get(check) == verdict)
-    if same:
+    named, others = _expected(table.get("expected", {}))
+    same = sorted(check for check, verdict in named.items() if base.expected.get(check) == verdict)
+    changed = {**dict.fromkeys(base.expected, others), **named} if others else named
+    if same and not others:
         raise DescriptionError(f"{file}: expected.{same[0]} is what the base has already")
     try:
         overlays = tuple(overlay.parse(entry) for entry in table["overlay"])
@@ -95,10 +99,24 @@ def _healthy(name: str, file: Path) -> Description:
     table = _load(file, HEALTHY_KEYS, needed=HEALTHY_KEYS)
     if table["synthetic"] is not True:
         raise DescriptionError(f"{file}: synthetic: every cluster here is made up and says so")
-    expected = dict(_flat(table["expected"]))
+    named, others = _expected(table["expected"])
+    expected = {**dict.fromkeys(_checks(), others), **named} if others else named
     site = (file.parent / "site.toml").read_text(encoding="utf-8")
     about = {key: table[key] for key in ("title", "model", "nodes", "begin", "end")}
     return Description(name=name, file=file, site=site, expected=expected, **about)
+
+
+def _expected(table: Mapping[str, Any]) -> tuple[dict[str, str], str]:
+    """Return the verdicts of the checks that are named, and that of all others, if there is one."""
+    named = dict(_flat(table))
+    others = named.pop("otherwise", "")
+    return named, others
+
+
+@cache
+def _checks() -> tuple[str, ...]:
+    root = FIXTURES.parents[1]
+    return tuple(load_catalog(root / "thresholds.toml", root / "advisories.toml").checks)
 
 
 def _load(file: Path, known: frozenset[str], needed: frozenset[str] | set[str]) -> dict[str, Any]:

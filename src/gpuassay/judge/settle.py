@@ -109,30 +109,37 @@ class _Settling:
         for node in self.applying:
             if node.silence is not None:
                 continue
-            expected, unknown = self._expected(node)
-            if unknown is not None:
-                why = f"how many {self.check.over}s it has could not be told: {unknown.why}"
-                verdict = ABSENT[unknown.kind]
-                rows.append(Row(node.name, node.name, "", verdict, why, evidence=unknown.evidence))
-            for metric in self.limits:
+            expected, unread = self._expected(node)
+            lacking = [metric for metric in self.limits if len(places[node.name, metric]) < expected]
+            for metric in lacking:
                 seen = len(places[node.name, metric])
-                if seen < expected:
-                    why = f"{metric}: {seen} of {expected} {self.check.over}s observed"
-                    cells = expected - seen
-                    rows.append(Row(node.name, node.name, metric, Verdict.ERROR, why, cells=cells))
+                rows.append(self._lacking(node, metric, seen, expected, unread))
+            if unread is not None and not lacking and self._declared(node) is None:
+                why = f"how many {self.check.over}s it has could not be told: {unread.why}"
+                rows.append(Row(node.name, node.name, "", ABSENT[unread.kind], why, evidence=unread.evidence))
         return rows
 
+    def _lacking(self, node: NodeSight, metric: str, seen: int, expected: int, unread: Unread | None) -> Row:
+        """Say that subjects were not observed; the reason is the witness's, if one did not speak."""
+        why = f"{metric}: {seen} of {expected} {self.check.over}s observed"
+        cells = expected - seen
+        if unread is None:
+            return Row(node.name, node.name, metric, Verdict.ERROR, why, cells=cells)
+        verdict, why = ABSENT[unread.kind], f"{why}: {unread.why}"
+        return Row(node.name, node.name, metric, verdict, why, evidence=unread.evidence, cells=cells)
+
+    def _declared(self, node: NodeSight) -> int | None:
+        pool = self.bench.site.pool_of(node.name)
+        return pool.declared_count(self.check.over) if pool else None
+
     def _expected(self, node: NodeSight) -> tuple[int, Unread | None]:
-        """Count what must have been seen: the most of what is declared and what any witness shows."""
+        """Count what must have been seen, the most of what is declared and shown; name a mute witness."""
         if self.check.over == "node":
             return 1, None
-        pool = self.bench.site.pool_of(node.name)
-        declared = pool.declared_count(self.check.over) if pool else None
-        sightings = node.sightings(self.check.over, self.check.needs)
-        seen = [fact.value for fact in sightings.values() if isinstance(fact, Read)]
-        unread = next((fact for fact in sightings.values() if isinstance(fact, Unread)), None)
-        # One witness that cannot be read leaves the count open, unless the contract says it.
-        return max(1, declared or 0, *seen), None if declared is not None else unread
+        sightings = node.sightings(self.check.over, self.check.needs).values()
+        seen = [fact.value for fact in sightings if isinstance(fact, Read)]
+        unread = next((fact for fact in sightings if isinstance(fact, Unread)), None)
+        return max(1, self._declared(node) or 0, *seen), unread
 
     # --- the verdict -----------------------------------------------------------------------------
 
