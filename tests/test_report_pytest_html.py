@@ -12,7 +12,7 @@ from report_sample import check, results, row, tier
 def test_the_block_says_tier_ceiling_and_what_was_not_judged() -> None:
     """A crashed worker leaves no row in that page's table, so the block lists what is missing."""
     block = pytest_html.medallion(results())
-    assert "<b>Not rated</b>. Ceiling: Silver." in block
+    assert "No tier won: <b>Not rated</b>. Ceiling: Silver." in block
     for said in (
         "audit.health.xid: unseen, no kernel log in this container",
         "audit.network.gid: error, 1 port was not judged",

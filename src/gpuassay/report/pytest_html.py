@@ -17,10 +17,14 @@ def medallion(results: Results) -> str:
     """Write the block for the summary. It lists what was not judged, as a crashed worker has no row below."""
     tier = results["tier"]
     ceiling = words.TIERS[tier["ceiling"]] if tier["ceiling"] else "none"
-    stamps = [f"<b>{escape(each['stamp'].upper())}</b> {escape(each['why'])}" for each in results["stamps"]]
+    won = "Tier won: " if tier["won"] else "No tier won: "
+    stamps = [
+        f"<b>{escape(each['stamp'].upper())}</b> {escape(words.sentence(each['why']))}"
+        for each in results["stamps"]
+    ]
     counts = ", ".join(f"{n} {words.VERDICTS[key].label.lower()}" for key, n in view.tally(results))
     paragraphs = [
-        f"<b>{escape(words.headline(tier))}</b>. Ceiling: {escape(ceiling)}. {escape(tier['why'])}",
+        f"{won}<b>{escape(words.headline(tier))}</b>. Ceiling: {escape(ceiling)}. {escape(words.sentence(tier['why']))}",
         *stamps,
         f"Checks: {counts or 'none'}.",
         escape(words.STATEMENT),
