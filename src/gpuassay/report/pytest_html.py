@@ -24,7 +24,8 @@ def medallion(results: Results) -> str:
     ]
     counts = ", ".join(f"{n} {words.VERDICTS[key].label.lower()}" for key, n in view.tally(results))
     paragraphs = [
-        f"{won}<b>{escape(words.headline(tier))}</b>. Ceiling: {escape(ceiling)}. {escape(words.sentence(tier['why']))}",
+        f"{won}<b>{escape(words.headline(tier))}</b>. Ceiling: {escape(ceiling)}.",
+        escape(words.sentence(tier["why"])),
         *stamps,
         f"Checks: {counts or 'none'}.",
         escape(words.STATEMENT),
