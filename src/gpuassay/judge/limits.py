@@ -22,7 +22,7 @@ from gpuassay.judge.config import (
     shown,
     word,
 )
-from gpuassay.judge.rules import BOUNDS, Bands, Equal, OneOf, Reference, Rule, Ungradable, Versions
+from gpuassay.judge.rules import BOUNDS, Bands, Equal, OneOf, Reference, Rule, Ungradable, Unique, Versions
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.versions import SCHEMES, line_of
 from gpuassay.judge.wording import kind_of, show
@@ -79,6 +79,11 @@ class Limit:
     def same(self) -> bool:
         """Whether the reference is the value that most of the pool has."""
         return isinstance(self.rule, Equal) and self.rule.of is None
+
+    @property
+    def unique_to(self) -> str:
+        """Whose alone the value must be, "subject" or "node"; empty for any other limit."""
+        return self.rule.to if isinstance(self.rule, Unique) else ""
 
     @property
     def text(self) -> str:
@@ -169,6 +174,10 @@ def _same(table: Table, _: Mapping[str, Advisory]) -> Rule:
     return Equal()
 
 
+def _unique(table: Table, _: Mapping[str, Advisory]) -> Rule:
+    return Unique(table.need("unique_to", word(["subject", "node"])))
+
+
 def _versions(table: Table, advisories: Mapping[str, Advisory]) -> Rule:
     scheme = table.need("as", word(SCHEMES))
     if not scheme:
@@ -207,6 +216,7 @@ _KINDS: Mapping[str, tuple[tuple[str, ...], Callable[[Table, Mapping[str, Adviso
     "one_of": (("one_of",), _one_of),
     "is_of": (("is_of",), _is_of),
     "same": (("same",), _same),
+    "unique_to": (("unique_to",), _unique),
     "versions": ((*_VERSIONS, "as"), _versions),
 }
 
