@@ -99,7 +99,7 @@ class Grading:
         if not _is_finite(fact.value):  # an error by every limit, also where there is nothing to compare with
             grade = limit.grade(fact.value, fact.value)
         grade = grade or limit.grade(fact.value, reference.value if reference else None)
-        reason = f"{seen.metric} {grade.reason}"
+        reason = f"{seen.metric} {grade.reason}" if grade.reason else ""
         if fact.note and grade.verdict is not Verdict.PASS:
             reason = f"{reason} — {fact.note}"
         return replace(
