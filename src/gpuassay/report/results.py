@@ -64,6 +64,11 @@ def failed_outcome(reason: str) -> Document:
     }
 
 
+def graver(one: Document, other: Document) -> Document:
+    """Choose the worse of two outcomes of one check; of alike ones the first."""
+    return min(one, other, key=lambda found: _ORDER.index(found["verdict"]))
+
+
 def crashed(found: Document, reason: str) -> Document:
     """Join an outcome with the fault of the check itself: an error, unless it had already failed."""
     error = failed_outcome(reason)
