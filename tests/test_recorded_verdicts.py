@@ -18,7 +18,7 @@ def test_a_cluster_gives_exactly_its_verdicts(name: str) -> None:
     warns, leaves a pipeline green.
     """
     description = describe(name)
-    judged = judge(build(name))
+    judged = judge(build(name), *description.options)
     assert judged.verdicts == description.expected
     said = "\n".join(judged.message(check) for check in sorted(description.changed))
     assert [says for says in description.says if not re.search(says, said, re.IGNORECASE)] == [], said

@@ -20,7 +20,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "recorded"
 FAULTY = FIXTURES / "faulty"
 
 HEALTHY_KEYS = frozenset({"title", "synthetic", "model", "nodes", "begin", "end", "expected"})
-FAULTY_KEYS = frozenset({"title", "base", "says", "nothing", "overlay", "expected"})
+FAULTY_KEYS = frozenset({"title", "base", "says", "nothing", "profile", "overlay", "expected"})
 
 
 class DescriptionError(ValueError):
@@ -34,7 +34,7 @@ class Description:
     ``expected`` maps each check to its verdict; in the file, ``otherwise`` speaks for those not named. Of a
     faulty cluster, ``changed`` are the checks that differ
     from the base, and each expression of ``says`` must be found in the message of one of them. ``nothing``
-    marks a cluster on which no check may pass, whatever the check.
+    marks a cluster on which no check may pass, whatever the check. ``profile`` is judged by if it is given.
     """
 
     name: str
@@ -49,7 +49,13 @@ class Description:
     changed: frozenset[str] = frozenset()
     says: tuple[str, ...] = ()
     nothing: bool = False
+    profile: str = ""
     overlays: tuple[Overlay, ...] = ()
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """With what the audit is run on it."""
+        return (f"--profile={self.profile}",) if self.profile else ()
 
 
 def healthy() -> list[str]:
@@ -91,6 +97,7 @@ def read_faulty(file: Path) -> Description:
         changed=frozenset(changed),
         says=tuple(table.get("says", ())),
         nothing=table.get("nothing", False),
+        profile=table.get("profile", ""),
         overlays=overlays,
     )
 

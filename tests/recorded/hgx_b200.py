@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from recorded import hardware
 from recorded.host import Host
 from recorded.items import dashed, file, library, made_up, tree
 
@@ -208,8 +209,7 @@ def device(name: str, rail: int) -> dict[str, Any]:
         "board_part": "692-2G525-0220-500",
         "vbios": "97.00.FA.00.09",
         "pstate": 0,
-        "persistence": True,
-        "mig": 0,
+        **hardware.gpu_settings(watts=1000, clock=1965, memory_clock=3996),
         "memory_total_bytes": 183_359 * 1024**2,
         "ecc": {"current": True, "pending": True},
         "remapped_rows": {

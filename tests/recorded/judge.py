@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recorded.build import build
+from recorded.description import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -73,7 +74,7 @@ def judge_all(names: Iterable[str]) -> Iterator[tuple[str, Judged]]:
     """Run the audit on recorded clusters, a few at a time, and yield their results in order."""
     names = list(names)
     with ThreadPoolExecutor(JOBS) as pool:
-        yield from zip(names, pool.map(lambda name: judge(build(name)), names), strict=True)
+        yield from zip(names, pool.map(lambda name: judge(build(name), *describe(name).options), names), strict=True)
 
 
 def _audit(options: Sequence[str], log: Path) -> None:

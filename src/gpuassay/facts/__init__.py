@@ -5,18 +5,21 @@ What a vendor calls things, and how its tools spell them, is known here and nowh
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.facts.gpu import Gpu
 from gpuassay.facts.node import Node
 from gpuassay.facts.rdma import Port
 from gpuassay.facts.text import natural
+from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from gpuassay.evidence.recording import Recording
+    from gpuassay.judge.catalog import Catalog
+    from gpuassay.judge.fact import Fact
     from gpuassay.judge.site import Site
 
 __all__ = ["Fleet", "Gpu", "Node", "Port", "fleet"]
@@ -44,10 +47,30 @@ class Fleet:
 def fleet(recording: Recording, site: Site) -> Fleet:
     """Give the nodes that are declared, by site file or recording, and those that answered undeclared."""
     names = {*site.nodes, *recording.meta.declared, *recording.nodes} - site.out_nodes
-    return Fleet((_node(name, recording, site) for name in names), site.out_nodes)
+    product_of = _products(site.catalog)
+    return Fleet((_node(name, recording, site, product_of) for name in names), site.out_nodes)
 
 
-def _node(name: str, recording: Recording, site: Site) -> Node:
+def _node(
+    name: str, recording: Recording, site: Site, product_of: Callable[[tuple[str, ...]], Fact[str]]
+) -> Node:
     evidence, pool = recording.nodes.get(name), site.pool_of(name)
     answered = evidence if evidence is not None and evidence.answered else None
-    return Node(name, answered, pool.ports if pool else ())
+    return Node(name, answered, pool.ports if pool else (), product_of)
+
+
+def _products(catalog: Catalog) -> Callable[[tuple[str, ...]], Fact[str]]:
+    """Give what names the product of the catalogue that goes by some names."""
+
+    @cache
+    def product_of(models: tuple[str, ...]) -> Fact[str]:
+        named = " / ".join(models) or "neither a name nor a PCI id was read"
+        try:
+            found = catalog.accelerator_of(models)
+        except LookupError as error:
+            return Unread("garbled", str(error))
+        if found is None:
+            return Unread("garbled", f"unknown product: {named}")
+        return Read(found.name, note=f"it says that it is {named}")
+
+    return product_of

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpuassay.facts.nvidia import Device
 from gpuassay.facts.pci import NVIDIA, lanes, unseen
 from gpuassay.facts.record import Record
+from gpuassay.facts.setup import Setup
 from gpuassay.facts.text import graver
 from gpuassay.judge.fact import Read, Unread
 
@@ -23,8 +24,15 @@ _MOST_PSTATE = 15  # NVML_PSTATE_15; 32 is "unknown"
 FOREIGN = Unread("not_asked", "only NVIDIA's driver was asked")
 
 
-class Gpu:
+def no_catalogue(_models: tuple[str, ...]) -> Fact[str]:
+    """Name no product: there is no table of them at hand."""
+    return Unread("not_asked", "no table of products was given")
+
+
+class Gpu(Setup):
     """A GPU; what only one of bus and driver shows is unread on the other side, with the reason."""
+
+    product_of: Callable[[tuple[str, ...]], Fact[str]] = staticmethod(no_catalogue)
 
     def __init__(self, node: str, function: Function, device: Device) -> None:
         """Join the two sides of one GPU."""
@@ -44,6 +52,11 @@ class Gpu:
         """Product name and PCI id, as far as they were read."""
         name = self.name.value if isinstance(self.name, Read) else ""
         return tuple(model for model in (name, self._function.pci_id or self._device.pci_id) if model)
+
+    @property
+    def product(self) -> Fact[str]:
+        """Which product of the catalogue it is, e.g. ``b200``; the note has the names that it goes by."""
+        return self.product_of(self.models)
 
     @property
     def loss(self) -> str:

@@ -14,7 +14,7 @@ from gpuassay.facts.source import Silence
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from gpuassay.facts.gpu import Gpu
     from gpuassay.facts.rdma import Port
@@ -27,12 +27,22 @@ _SILENT = Unread("not_found", "no evidence from this node")
 class Node:
     """A node. Everything is read from its evidence when it is first asked for."""
 
-    def __init__(self, name: str, evidence: Evidence | None, fabric: Iterable[str] = ()) -> None:
-        """Without evidence a node is silent. ``fabric`` names the compute ports that are declared, if any."""
+    def __init__(
+        self,
+        name: str,
+        evidence: Evidence | None,
+        fabric: Iterable[str] = (),
+        product_of: Callable[[tuple[str, ...]], Fact[str]] = gpu.no_catalogue,
+    ) -> None:
+        """Without evidence a node is silent. ``fabric`` names the compute ports that are declared, if any.
+
+        ``product_of`` names the product of the catalogue that a GPU's names belong to.
+        """
         self.name = name
         self.silence = None if evidence else _SILENT
         self._evidence: Evidence = evidence or Silence(_SILENT)
         self._fabric = frozenset(fabric)
+        self._product_of = product_of
 
     @property
     def where(self) -> str:
@@ -54,7 +64,10 @@ class Node:
     @cached_property
     def gpus(self) -> tuple[Gpu, ...]:
         """All GPUs that the bus or the driver shows."""
-        return gpu.join(self.name, self._bus, self._driver)
+        gpus = gpu.join(self.name, self._bus, self._driver)
+        for one in gpus:
+            one.product_of = self._product_of
+        return gpus
 
     @property
     def gpus_on_bus(self) -> Fact[int]:

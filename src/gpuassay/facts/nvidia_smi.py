@@ -116,6 +116,14 @@ def _device(index: int, gpu: Element) -> dict[str, Any]:
         "name": _word(_said(gpu, "product_name")),
         "uuid": _word(_said(gpu, "uuid")),
         "serial": _word(_said(gpu, "serial")),
+        "board_part": _word(_said(gpu, "board_part_number")),
+        "vbios": _word(_said(gpu, "vbios_version")),
+        "persistence": _truth(_said(gpu, "persistence_mode")),
+        "mig": _switch(_said(gpu, "mig_mode/current_mig")),
+        "mig_pending": _switch(_said(gpu, "mig_mode/pending_mig")),
+        "memory_total_bytes": _scaled(_said(gpu, "fb_memory_usage/total"), "MiB", 1 << 20),
+        "power": _power(gpu),
+        "clocks": _clocks(gpu),
         "pstate": _number(_said(gpu, "performance_state"), r"P(\d{1,2})"),
         "ecc": {
             "current": _truth(_said(gpu, "ecc_mode/current_ecc")),
@@ -133,10 +141,33 @@ def _device(index: int, gpu: Element) -> dict[str, Any]:
         },
         "pcie": {
             "gen": _number(_said(gpu, f"{generation}/current_link_gen")),
+            "gen_max": _number(_said(gpu, f"{generation}/max_link_gen")),
             "width": _number(_said(gpu, f"{width}/current_link_width"), r"(\d{1,3})x"),
             "width_max": _number(_said(gpu, f"{width}/max_link_width"), r"(\d{1,3})x"),
         },
     }
+
+
+def _power(gpu: Element) -> dict[str, Any]:
+    """Read the limits; drivers before R525 have them under another name."""
+    now, enforced = "gpu_power_readings", "current_power_limit"
+    if gpu.find(now) is None and gpu.find("power_readings") is not None:
+        now, enforced = "power_readings", "enforced_power_limit"
+    return {
+        "enforced_mw": _scaled(_said(gpu, f"{now}/{enforced}"), "W", 1000),
+        "default_mw": _scaled(_said(gpu, f"{now}/default_power_limit"), "W", 1000),
+    }
+
+
+def _clocks(gpu: Element) -> dict[str, Any]:
+    paths = {
+        "applications": "applications_clocks/graphics_clock",
+        "applications_default": "default_applications_clocks/graphics_clock",
+        "memory": "applications_clocks/mem_clock",
+        "memory_default": "default_applications_clocks/mem_clock",
+        "max": "max_clocks/sm_clock",
+    }
+    return {key: _scaled(_said(gpu, path), "MHz", 1) for key, path in paths.items()}
 
 
 def _said(element: Element, path: str) -> str | None:
@@ -165,6 +196,18 @@ def _number(said: str | None, pattern: str = r"(\d{1,18})") -> Any:
 def _truth(said: str | None) -> Any:
     word = _word(said)
     return _TRUTHS.get(word, _odd(word)) if isinstance(word, str) else word
+
+
+def _switch(said: str | None) -> Any:
+    truth = _truth(said)
+    return int(truth) if isinstance(truth, bool) else truth
+
+
+def _scaled(said: str | None, unit: str, scale: int) -> Any:
+    """Read ``1000.00 W`` as a whole number of the smaller unit."""
+    word = _word(said)
+    match = re.fullmatch(rf"(\d{{1,9}}(?:\.\d{{1,3}})?) {unit}", word, re.ASCII) if isinstance(word, str) else None
+    return round(float(match[1]) * scale) if match else _odd(word)
 
 
 def _odd(word: Any) -> Any:

@@ -254,6 +254,6 @@ def _limits(table: Table, advisories: Mapping[str, Advisory]) -> Mapping[str, Li
 
 def verify_figure(table: Table, metric: str, limit: Limit, figures: Collection[str]) -> None:
     """Note a limit that refers to a figure which no accelerator has."""
-    if limit.of and limit.of.root == "accelerator" and limit.of.name not in figures:
-        name = limit.of.name
-        table.wrong(metric, f"no [accelerator] table has the figure {name}{meant(name, figures)}")
+    for of in (limit.of, limit.otherwise):
+        if of and of.root == "accelerator" and of.name not in figures:
+            table.wrong(metric, f"no [accelerator] table has the figure {of.name}{meant(of.name, figures)}")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpuassay.judge.fact import Absence, Fact, Scalar, Subject
     from gpuassay.judge.limits import Limit
     from gpuassay.judge.observe import Observation
+    from gpuassay.judge.rules import Reference
     from gpuassay.judge.waivers import Waiver
 
 # What an unread value means for a verdict. `None` is "not run"; `unsupported` depends on the product.
@@ -137,12 +138,20 @@ class Grading:
             return Read(self._others(seen, limit)), None
         if limit.of is None:
             return None, None
-        root, name = limit.of.root, limit.of.name
+        return self._resolve(seen, limit.of, limit.otherwise, peers)
+
+    def _resolve(
+        self, seen: Observation, of: Reference, otherwise: Reference | None, peers: Collection[Scalar]
+    ) -> tuple[Fact[Scalar] | None, Grade | None]:
+        """Resolve one reference; ``otherwise`` stands in where the contract says nothing."""
+        root, name = of.root, of.name
         if root == "pool":
             return _median(peers)
         if root == "contract":
             pool = self._bench.site.pool_of(seen.subject.node)
             declared = pool.contracted_value(name) if pool else None
+            if declared is None and otherwise is not None:
+                return self._resolve(seen, otherwise, None, peers)
             if declared is None:
                 return None, Grade(Verdict.SKIP, f"is not compared: contract.{name} is undeclared")
             return Read(declared), None

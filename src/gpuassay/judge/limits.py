@@ -54,12 +54,14 @@ class Limit:
     """What ``thresholds.toml`` or a site file says of one metric.
 
     ``softened`` turns a fail into a warning; ``provisional`` is judged and shown, but does not count.
+    ``otherwise`` is the reference where the contract, which comes first, says nothing.
     """
 
     rule: Rule
     softened: bool = False
     provisional: bool = False
     unit: str = ""
+    otherwise: Reference | None = None
 
     @classmethod
     def parse(cls, data: object, where: Place, advisories: Mapping[str, Advisory]) -> Limit:
@@ -90,7 +92,8 @@ class Limit:
         """The limit in plain words: "fail below 0.90 of accelerator.bf16_sustained_tflops"."""
         unit = f" {self.unit}" if self.unit and self.of is None else ""
         softened = ", else warn" if self.softened else ""
-        return f"{self.rule.text}{unit}{softened}{' (provisional)' if self.provisional else ''}"
+        otherwise = f", where undeclared of {self.otherwise}" if self.otherwise else ""
+        return f"{self.rule.text}{otherwise}{unit}{softened}{' (provisional)' if self.provisional else ''}"
 
     def grade(self, value: Scalar, reference: Scalar | None = None) -> Grade:
         """Compare a value. What cannot be compared (NaN, a wrong type, a lacking reference) is an error."""
@@ -110,6 +113,7 @@ class Limit:
         return (
             self.softened > other.softened
             or self.provisional > other.provisional
+            or self.otherwise != other.otherwise
             or not self.rule.as_strict_as(other.rule)
         )
 
@@ -138,7 +142,10 @@ def read_limit(holder: Table, key: str, advisories: Mapping[str, Advisory]) -> L
         softened=softens and table.take("else", word(["warn"]), "") == "warn",
         provisional=table.take("provisional", FLAG, default=False),
         unit=table.take("unit", TEXT, ""),
+        otherwise=table.take("else_of", _reference("accelerator", "subject"), None),
     )
+    if limit.otherwise and not (limit.of and limit.of.root == "contract"):
+        table.wrong("else_of", "expected beside a reference to the contract, which comes first")
     table.close()
     return limit
 

@@ -20,16 +20,22 @@ _KINDS = {
     10: "timed_out",
     12: "not_found",  # the library
     13: "not_found",  # the function: the library is older than the question
+    26: "unsupported",  # deprecated: newer drivers have no such thing any more
 }
 _PSTATE_UNKNOWN = 32
+_GRAPHICS, _SM, _MEMORY = 0, 1, 2  # nvmlClockType_t
 
 
 class Call(NamedTuple):
-    """One function; ``key`` is the place of its answer, with dots; ``shape`` makes it plain data."""
+    """One function; ``key`` is the place of its answer, with dots; ``shape`` makes it plain data.
+
+    ``more`` is what it is called with after the GPU.
+    """
 
     key: str
     function: str
     shape: Callable[[Any], Any] = lambda value: value
+    more: tuple[int, ...] = ()
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is an answer
@@ -96,6 +102,7 @@ DEVICE = (
     Call("pstate", "nvmlDeviceGetPerformanceState", _pstate),
     Call("persistence", "nvmlDeviceGetPersistenceMode", bool),
     Call("mig", "nvmlDeviceGetMigMode", lambda modes: modes[0]),
+    Call("mig_pending", "nvmlDeviceGetMigMode", lambda modes: modes[1]),
     Call("memory_total_bytes", "nvmlDeviceGetMemoryInfo", lambda memory: memory.total),
     Call("ecc", "nvmlDeviceGetEccMode", _ecc),
     Call("remapped_rows", "nvmlDeviceGetRemappedRows", _remapped),
@@ -105,6 +112,13 @@ DEVICE = (
     Call("pcie.gen_max", "nvmlDeviceGetMaxPcieLinkGeneration"),
     Call("pcie.width", "nvmlDeviceGetCurrPcieLinkWidth"),
     Call("pcie.width_max", "nvmlDeviceGetMaxPcieLinkWidth"),
+    Call("power.enforced_mw", "nvmlDeviceGetEnforcedPowerLimit"),
+    Call("power.default_mw", "nvmlDeviceGetPowerManagementDefaultLimit"),
+    Call("clocks.applications", "nvmlDeviceGetApplicationsClock", more=(_GRAPHICS,)),
+    Call("clocks.applications_default", "nvmlDeviceGetDefaultApplicationsClock", more=(_GRAPHICS,)),
+    Call("clocks.memory", "nvmlDeviceGetApplicationsClock", more=(_MEMORY,)),
+    Call("clocks.memory_default", "nvmlDeviceGetDefaultApplicationsClock", more=(_MEMORY,)),
+    Call("clocks.max", "nvmlDeviceGetMaxClockInfo", more=(_SM,)),
 )
 
 
@@ -136,7 +150,7 @@ def call(nvml: ModuleType, which: Call, *arguments: Any) -> Any:
     if function is None:
         raise Refusal("not_found", f"nvidia-ml-py has no {which.function}")
     try:
-        return which.shape(function(*arguments))
+        return which.shape(function(*arguments, *which.more))
     except nvml.NVMLError as error:
         code = error.value
         raise Refusal(_KINDS.get(code, "failed"), f"NVML: {error} ({code})", code=code) from error
