@@ -162,3 +162,96 @@ def test_pcie_generation(fleet: Fleet, observe: Observe) -> None:
     """
     for gpu in fleet.gpus:
         observe(gpu, possible=gpu.pcie_gen_max, across_pool=gpu.pcie_gen_max)
+
+
+def test_processors(fleet: Fleet, observe: Observe) -> None:
+    """Every node has the processors that were sold, cut up as on its peers.
+
+    A processor that is missing or partly switched off, or another number of NUMA nodes per socket, changes
+    which cores feed which GPU: what is pinned well on one node is pinned wrong on the next.
+
+    Fix: compare the BIOS settings of the nodes named here with their peers' (threads, nodes per socket),
+    and look for processors that the kernel has taken offline.
+    """
+    for node in fleet.nodes:
+        observe(node, sockets=node.machine.sockets, cores=node.machine.cores, threads=node.machine.threads)
+        observe(node, numa_nodes=node.machine.numa_nodes, across_pool=node.machine.processors)
+
+
+def test_system_memory(fleet: Fleet, observe: Observe) -> None:
+    """Every node has the memory that was sold.
+
+    A module that fails its test at boot is left out, and the machine starts without it: with less memory
+    and less bandwidth, and the first to notice is a job that needs it all.
+
+    Fix: find the missing module in the BMC's event log and reseat or replace it.
+    """
+    for node in fleet.nodes:
+        observe(node, memory=node.machine.memory_gib, beside_peers=node.machine.memory_gib)
+
+
+def test_nics(fleet: Fleet, observe: Observe) -> None:
+    """Every node has the network adapters of its peers.
+
+    One adapter less is one rail less for every job on that node. Boards of another make under one model
+    name take other firmware, and differ where nobody looks.
+
+    Fix: find a missing adapter on the PCI bus; if it is not there, reseat it. For boards that differ ask
+    the provider for their record, and bring them to one firmware.
+    """
+    for node in fleet.nodes:
+        observe(node, adapters=node.nic_models, boards=node.nic_boards)
+
+
+def test_affinity(fleet: Fleet, observe: Observe) -> None:
+    """GPUs and the NICs of the fabric sit at the same processors, and do so on every node alike.
+
+    What a GPU sends through a NIC at the other processor crosses the link between them, slower and beside
+    everybody else. Libraries choose by what the system says of places; in a virtual machine it often says
+    nothing.
+
+    Fix: compare slots and BIOS settings of a node that differs. In a virtual machine have the host pass
+    NUMA nodes on, or give the collective library a topology file.
+    """
+    for node in fleet.nodes:
+        observe(node, gpus_unplaced=node.affinity.gpus_unplaced, gpus_far=node.affinity.gpus_far)
+        observe(node, across_pool=node.affinity.layout)
+
+
+def test_nvme(fleet: Fleet, observe: Observe) -> None:
+    """Every node has the local drives that were sold.
+
+    Local drives hold data sets, images and checkpoints close to the GPUs. A drive that is gone, or a
+    smaller one put in its place, shows only when the cache overflows.
+
+    Fix: look for a missing drive on the PCI bus and in the kernel's log; reseat or replace it.
+    """
+    for node in fleet.nodes:
+        observe(node, drives=node.drives.count, capacity=node.drives.capacity_tb)
+        observe(node, across_pool=node.drives.models)
+
+
+def test_nvme_wear(fleet: Fleet, observe: Observe) -> None:
+    """No local drive is worn out or warns of itself.
+
+    Flash endures a number of writes. Drives that earlier tenants filled with checkpoints may have little
+    left, and a worn drive slows down, turns read-only, or loses data.
+
+    Fix: replace the drives named here. Ask for the wear of the others, and what happens when they reach
+    their end.
+    """
+    for node in fleet.nodes:
+        observe(node, used=node.drives.worst_used_percent, warning=node.drives.warning)
+
+
+def test_hbm_exposure(fleet: Fleet, observe: Observe) -> None:
+    """The memory of coherent GPUs belongs to the GPU driver, not to the operating system.
+
+    On Grace superchips the system can take the GPUs' memory for its own. Then any process can fill it, pages
+    of the kernel and of other users come to lie in it, and the limits of containers do not hold for it.
+
+    Fix: load the NVIDIA kernel module with NVreg_CoherentGPUMemoryMode=driver (R580 and later) on every
+    node, and reboot.
+    """
+    for node in fleet.nodes:
+        observe(node, exposed=node.machine.memory_only_gib, mode=node.gpu_memory_mode)

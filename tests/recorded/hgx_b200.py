@@ -32,6 +32,14 @@ HOST = Host(
     uptime=1_209_876.42,
 )
 
+BUILD = hardware.Build(
+    sockets=2,
+    cores=112,
+    threads=224,
+    memory=HOST.memory,
+    drives=(*[("EXAMPLE SSD 3.84TB", 3_840_755_982_336)] * 8, *[("EXAMPLE SSD 960GB", 960_197_124_096)] * 2),
+)
+
 ROOTS = (0x16, 0x26, 0x36, 0x46, 0x96, 0xA6, 0xB6, 0xC6)  # bus of the root port above each GPU and its NIC
 FRONT_END_BUS = 0x06
 FRONT_ENDS = 2
@@ -48,10 +56,13 @@ def node(name: str, index: int) -> list[Item]:
         tree("pci", "/sys/bus/pci/devices", pci()),
         tree("infiniband", "/sys/class/infiniband", infiniband(index)),
         tree("net", "/sys/class/net", net()),
+        *BUILD.items(),
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
+        hardware.module_parameters(),
     )
-    return [*HOST.items(name, kernel_log(), devices), library("nvml", "nvml", nvml(name))]
+    drivers = (BUILD.health(), library("nvml", "nvml", nvml(name)))
+    return [*HOST.items(name, kernel_log(), devices), *drivers]
 
 
 MODULE = (

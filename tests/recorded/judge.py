@@ -74,7 +74,8 @@ def judge_all(names: Iterable[str]) -> Iterator[tuple[str, Judged]]:
     """Run the audit on recorded clusters, a few at a time, and yield their results in order."""
     names = list(names)
     with ThreadPoolExecutor(JOBS) as pool:
-        yield from zip(names, pool.map(lambda name: judge(build(name), *describe(name).options), names), strict=True)
+        judged = pool.map(lambda name: judge(build(name), *describe(name).options), names)
+        yield from zip(names, judged, strict=True)
 
 
 def _audit(options: Sequence[str], log: Path) -> None:

@@ -6,7 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.facts import gpu, host, kernel_log, nvidia
+from gpuassay.facts.affinity import Affinity
+from gpuassay.facts.drives import Drives
 from gpuassay.facts.kernel_log import KernelLog
+from gpuassay.facts.machine import Machine
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
 from gpuassay.facts.rdma import ETHERNET, INFINIBAND, Adapters
 from gpuassay.facts.record import mapped
@@ -169,6 +172,37 @@ class Node:
         """What its kernel log says."""
         return KernelLog.unread(self.silence) if self.silence else kernel_log.read(self._evidence)
 
+    @cached_property
+    def machine(self) -> Machine:
+        """Its processors and memory."""
+        return Machine(self._evidence)
+
+    @cached_property
+    def drives(self) -> Drives:
+        """Its local NVMe drives."""
+        return Drives(self._evidence)
+
+    @cached_property
+    def affinity(self) -> Affinity:
+        """Which of its GPUs and fabric NICs sit at the same processor."""
+        fabric = dict.fromkeys(port.device for port in self.ports if self._in_fabric(port))
+        return Affinity(self.gpus, tuple(fabric), self._adapters, self._bus.devices, self.machine)
+
+    @property
+    def nic_models(self) -> Fact[str]:
+        """How many RDMA devices of each model it has."""
+        return self._adapters.counts
+
+    @property
+    def nic_boards(self) -> Fact[str]:
+        """How many RDMA devices of each board id (PSID) it has."""
+        return self._adapters.boards
+
+    @property
+    def gpu_memory_mode(self) -> Fact[str]:
+        """Who manages the memory of its coherent GPUs: ``driver``, or ``numa``, the operating system."""
+        return nvidia.memory_mode(self._evidence)
+
     # --- what it shows ---------------------------------------------------------------------------
 
     def shows(self, need: str) -> Fact[bool]:
@@ -186,6 +220,11 @@ class Node:
                 return self._shows_port(self.roce_ports, ETHERNET)
             case "infiniband":
                 return self._shows_port(self._infiniband_ports, INFINIBAND)
+            case "coherent":
+                found = any(model in nvidia.COHERENT for model in self.models)
+                return mapped(self._bus.count, lambda _: found)
+            case "nvme":
+                return self.drives.present
             case "vm":
                 return host.is_virtual(self._evidence)
             case "bare_metal":

@@ -206,7 +206,11 @@ def _switch(said: str | None) -> Any:
 def _scaled(said: str | None, unit: str, scale: int) -> Any:
     """Read ``1000.00 W`` as a whole number of the smaller unit."""
     word = _word(said)
-    match = re.fullmatch(rf"(\d{{1,9}}(?:\.\d{{1,3}})?) {unit}", word, re.ASCII) if isinstance(word, str) else None
+    match = (
+        re.fullmatch(rf"(\d{{1,9}}(?:\.\d{{1,3}})?) {unit}", word, re.ASCII)
+        if isinstance(word, str)
+        else None
+    )
     return round(float(match[1]) * scale) if match else _odd(word)
 
 

@@ -103,7 +103,7 @@ class Function:
 
     def numa_node(self) -> Fact[int]:
         """Read the NUMA node that it is attached to; -1 where the firmware names none."""
-        return mapped(self.entry.text("numa_node", r"-1|[0-9]{1,4}", "a NUMA node"), int)
+        return numa_node(self.entry)
 
     def _speed(self, key: str) -> Fact[int]:
         speed = self.fallen or self.entry.text(key, r"\d+\.\d GT/s(?: PCIe)?")
@@ -138,6 +138,11 @@ class Bus:
         """The reference of what was read."""
         return self._devices.evidence
 
+    @property
+    def devices(self) -> Record:
+        """All functions as they were read, by address."""
+        return self._devices
+
     @cached_property
     def gpus(self) -> tuple[Function, ...]:
         """The functions that are surely GPUs, by address."""
@@ -167,6 +172,11 @@ class Bus:
         if pci_address(name) != name:
             return Unread("garbled", f"{brief(name)} is no PCI address", self._devices.evidence)
         return Function(name, vendor, entry, self._devices)
+
+
+def numa_node(entry: Record) -> Fact[int]:
+    """Read the NUMA node of a function; -1 where the firmware names none."""
+    return mapped(entry.text("numa_node", r"-1|[0-9]{1,4}", "a NUMA node"), int)
 
 
 def unseen(reason: Unread) -> Function:

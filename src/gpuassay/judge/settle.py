@@ -65,7 +65,9 @@ class _Settling:
     def result(self, observations: Iterable[Observation]) -> CheckResult:
         asking = self.check.profiles
         if asking and self.bench.profile not in asking:
-            return CheckResult(Verdict.SKIP, f"asked for by profile {', '.join(asking)} only", applicable=False)
+            return CheckResult(
+                Verdict.SKIP, f"asked for by profile {', '.join(asking)} only", applicable=False
+            )
         seen = list(observations)
         places = {node.name for node in self.applying if node.silence is None}
         known = set(self.standing)
