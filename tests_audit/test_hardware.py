@@ -70,6 +70,18 @@ def test_accelerator_class(fleet: Fleet, observe: Observe) -> None:
         observe(gpu, product=gpu.product)
 
 
+def test_accelerators_in_all(fleet: Fleet, observe: Observe) -> None:
+    """The cluster has as many accelerators as a rating asks for.
+
+    What goes wrong between nodes shows only where there are enough of them: a rating of two nodes says
+    nothing of a cluster.
+
+    Fix: have a larger part of the cluster rated; first bring back GPUs that cannot be used.
+    """
+    for cluster in fleet.clusters:
+        observe(cluster, usable=cluster.accelerators)
+
+
 def test_identity(fleet: Fleet, observe: Observe) -> None:
     """Every GPU has an identity of its own, and those of a pool are of one make.
 
@@ -227,8 +239,8 @@ def test_nvme(fleet: Fleet, observe: Observe) -> None:
     Fix: look for a missing drive on the PCI bus and in the kernel's log; reseat or replace it.
     """
     for node in fleet.nodes:
-        observe(node, drives=node.drives.count, capacity=node.drives.capacity_tb)
-        observe(node, across_pool=node.drives.models)
+        observe(node, drives=node.drives.count, seen=node.drives.count)
+        observe(node, capacity=node.drives.capacity_tb, across_pool=node.drives.models)
 
 
 def test_nvme_wear(fleet: Fleet, observe: Observe) -> None:

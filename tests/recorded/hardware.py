@@ -61,7 +61,7 @@ class Build:
         return enumerate(self.drives)
 
     def _processors(self) -> dict[str, Any]:
-        """Number them as x86 does: first one thread of each core, then the others."""
+        """Return the processors, numbered as x86 does: first one thread of each core, then the others."""
         ways = self.threads // self.cores
         cores = [",".join(str(core + way * self.cores) for way in range(ways)) for core in range(self.cores)]
         every = f"0-{self.threads - 1}"

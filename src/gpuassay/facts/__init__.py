@@ -22,7 +22,29 @@ if TYPE_CHECKING:
     from gpuassay.judge.fact import Fact
     from gpuassay.judge.site import Site
 
-__all__ = ["Fleet", "Gpu", "Node", "Port", "fleet"]
+__all__ = ["Cluster", "Fleet", "Gpu", "Node", "Port", "fleet"]
+
+
+class Cluster:
+    """The cluster as a whole: what can only be said of all nodes together."""
+
+    where = node = ""
+    models: tuple[str, ...] = ()
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        """Take the nodes in service."""
+        self._nodes = nodes
+
+    @property
+    def accelerators(self) -> Fact[int]:
+        """How many GPUs can be used in all; one node that cannot say leaves it unread."""
+        total = 0
+        for node in self._nodes:
+            seen = node.gpus_seen
+            if isinstance(seen, Unread):
+                return Unread(seen.kind, f"{node.name}: {seen.why}", seen.evidence)
+            total += seen.value
+        return Read(total, note=f"on {len(self._nodes)} nodes")
 
 
 class Fleet:
@@ -32,6 +54,11 @@ class Fleet:
         """Take the nodes in service, and the names of those that are out of it."""
         self.nodes = tuple(sorted(nodes, key=lambda node: natural(node.name)))
         self.out = tuple(sorted(out, key=natural))
+
+    @cached_property
+    def clusters(self) -> tuple[Cluster]:
+        """The cluster, alone."""
+        return (Cluster(self.nodes),)
 
     @cached_property
     def gpus(self) -> tuple[Gpu, ...]:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from gpuassay.facts.gpu import Gpu
     from gpuassay.facts.machine import Machine
+    from gpuassay.facts.pci import Bus
     from gpuassay.facts.rdma import Adapters
-    from gpuassay.facts.record import Record
     from gpuassay.judge.fact import Fact
 
 _UNSAID = -1
@@ -25,9 +25,9 @@ class Affinity:
     """The NUMA nodes of a node's GPUs and of the NICs of its compute fabric."""
 
     def __init__(
-        self, gpus: tuple[Gpu, ...], nics: tuple[str, ...], adapters: Adapters, bus: Record, machine: Machine
+        self, gpus: tuple[Gpu, ...], nics: tuple[str, ...], adapters: Adapters, bus: Bus, machine: Machine
     ) -> None:
-        """``nics`` names the RDMA devices of the fabric, ``bus`` is what sysfs shows of PCI."""
+        """``nics`` names the RDMA devices of the fabric, in ``adapters``."""
         self._gpus = gpus
         self._nics = nics
         self._adapters = adapters
@@ -70,7 +70,7 @@ class Affinity:
         counts = Counter(gpus.value.values()), Counter(nics.value.values())
         places = sorted({*counts[0], *counts[1]})
         said = (f"{_named(place)}: {counts[0][place]} GPUs, {counts[1][place]} NICs" for place in places)
-        return Read("; ".join(said) or "no GPUs, no NICs", gpus.evidence)
+        return Read("; ".join(said), gpus.evidence)
 
     @cached_property
     def _gpu_nodes(self) -> Fact[Mapping[str, int]]:
@@ -81,6 +81,9 @@ class Affinity:
                 return node
             nodes[gpu.where.partition("/")[2]] = node.value
             evidence = node.evidence
+        if not nodes:
+            count = self._bus.count
+            return count if isinstance(count, Unread) else Unread("not_found", "no GPU is seen")
         return Read(nodes, evidence)
 
     @cached_property
@@ -92,7 +95,7 @@ class Affinity:
             address = self._adapters.pci_of(name)
             if isinstance(address, Unread):
                 return address
-            node = numa_node(self._bus.record(address.value))
+            node = numa_node(self._bus.devices.record(address.value))
             if isinstance(node, Unread):
                 return node
             nodes[name] = node.value

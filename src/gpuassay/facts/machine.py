@@ -64,7 +64,7 @@ class Machine:
 
     @property
     def memory_gib(self) -> Fact[float]:
-        """The memory beside its processors in GiB; a GPU's that the system took for its own does not count."""
+        """The memory beside its processors in GiB; not that of GPUs, which the system may have taken."""
         if isinstance(self._nodes, Unread):
             return self._nodes
         own = sum(kib for cpus, kib in self._nodes.value.values() if cpus)

@@ -186,7 +186,7 @@ class Node:
     def affinity(self) -> Affinity:
         """Which of its GPUs and fabric NICs sit at the same processor."""
         fabric = dict.fromkeys(port.device for port in self.ports if self._in_fabric(port))
-        return Affinity(self.gpus, tuple(fabric), self._adapters, self._bus.devices, self.machine)
+        return Affinity(self.gpus, tuple(fabric), self._adapters, self._bus, self.machine)
 
     @property
     def nic_models(self) -> Fact[str]:

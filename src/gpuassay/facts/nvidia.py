@@ -163,7 +163,7 @@ def _placed(index: int, entry: Record) -> Record:
 
 
 def memory_mode(evidence: Evidence) -> Fact[str]:
-    """Read who manages the memory of coherent GPUs: ``driver``, or ``numa``, the system; that is the default."""
+    """Read who manages the memory of coherent GPUs: ``driver`` or, by default, ``numa``, the system."""
     params = text(evidence, "nvidia-params")
     if isinstance(params, Unread):
         return params

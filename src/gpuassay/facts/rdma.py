@@ -162,13 +162,15 @@ class Adapters:
 
     def _counted(self, key: str) -> Fact[str]:
         kinds: Counter[str] = Counter()
-        for _, device in self._devices.items():
-            kind = device.text(key, r"[0-9A-Za-z_. -]{1,48}", "a name")
+        for name in dict(self._devices.items()):
+            kind = self._devices.record(name).text(key, r"[0-9A-Za-z_. -]{1,48}", "a name")
             if isinstance(kind, Unread) and kind.kind != "not_found":
                 return kind
             kinds[kind.value if isinstance(kind, Read) else "of unnamed make"] += 1
+        if not kinds:
+            return self._devices.unread or Unread("not_found", "no RDMA device", self._devices.evidence)
         said = ", ".join(f"{count} x {kind}" for kind, count in sorted(kinds.items()))
-        return self._devices.unread or Read(said or "none", self._devices.evidence)
+        return Read(said, self._devices.evidence)
 
     def pci_of(self, device: str) -> Fact[str]:
         """Give the PCI address of a device."""

@@ -96,5 +96,7 @@ def _read_pool(table: Table, catalog: Catalog) -> Pool:
     )
     if (pool.accelerator or pool.gpus) and "gpu" in catalog.needs and "gpu" not in pool.has:
         table.wrong("has", 'expected "gpu" too, for this pool declares accelerators')
+    if {"nvme_drives", "nvme_tb"} & pool.contract.keys() and "nvme" not in pool.has:
+        table.wrong("has", 'expected "nvme" too, for this pool declares local drives')
     table.close()
     return pool

@@ -230,8 +230,8 @@ class Unique:
         return Finding(Verdict.FAIL, f"{reference} has it too") if reference else None
 
     def as_strict_as(self, other: Rule) -> bool:
-        """Unique to the subject is unique to the node."""
-        return isinstance(other, Unique) and (self.to == "subject" or self.to == other.to)
+        """Tell whether the other is no stricter: what is unique to a subject is unique to its node."""
+        return isinstance(other, Unique) and self.to in ("subject", other.to)
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,7 +165,7 @@ QUESTIONS = (
         id="nvme-health",
         how="library",
         what=("nvme",),
-        purpose="Asks each NVMe drive for its health log (Get Log Page, 02h): wear, spare, warnings; sets nothing.",
+        purpose="Asks each NVMe drive for its health log (Get Log Page 02h): wear, warnings; sets nothing.",
         deadline_s=10,
         privilege="root",
     ),

@@ -1,7 +1,7 @@
 """Folders of /sys that tell how a machine is built: processors, memory and local drives."""
 
 # Importing pathlib takes longer than all that is read here:
-# ruff: noqa: PTH118, PTH120, PTH208
+# ruff: noqa: PTH120, PTH208
 from __future__ import annotations
 
 import os
@@ -48,7 +48,7 @@ def _first(folder: str, names: tuple[str, ...]) -> Optional[str]:
 
 
 def numa(root: str) -> dict[str, Any]:
-    """Read the NUMA nodes: their processors and memory; none where the kernel knows of none. Raises OSError."""
+    """Read the NUMA nodes, their processors and memory; a kernel may know of none. Raises OSError."""
     names = (name for name in entries(root, os.path.dirname(root)) if _NODE.fullmatch(name))
     return {name: _numa_node(f"{root}/{name}") for name in names}
 

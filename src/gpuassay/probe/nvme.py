@@ -1,7 +1,5 @@
 """The health log of each NVMe drive, which only root may ask for; the drive is asked and nothing is set."""
 
-# Importing pathlib takes longer than all that is read here:
-# ruff: noqa: PTH208
 from __future__ import annotations
 
 import ctypes
@@ -29,7 +27,7 @@ _DEADLINE_MS = 2000
 
 def health(root: str = "/sys/class/nvme", devices: str = "/dev") -> dict[str, Any]:
     """Read the log of each controller; none where the kernel has no such class. Raises OSError."""
-    names = [name for name in entries(root, os.path.dirname(root)) if _CONTROLLER.fullmatch(name)]  # noqa: PTH120
+    names = [name for name in entries(root, os.path.dirname(root)) if _CONTROLLER.fullmatch(name)]  # noqa: PTH120 - pathlib is slow to import
     return {name: _ask(f"{devices}/{name}") for name in names}
 
 
