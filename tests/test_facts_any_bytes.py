@@ -36,6 +36,11 @@ HEALTHY = small(
     net={"eth0": {"mtu": "9000"}},
     limits="Max locked memory         unlimited            unlimited            bytes     \n",
     uptime="7200.00 1.00\n",
+    processors={"online": "0-3", "present": "0-3", "packages": ["0-3"], "cores": ["0,2", "1,3"]},
+    numa={"node0": {"cpulist": "0-3", "memory": "33554432 kB"}, "node1": {"cpulist": "", "memory": "0 kB"}},
+    nvme={"nvme0": {"model": "EXAMPLE", "transport": "pcie", "sectors": {"nvme0n1": "1875385008"}}},
+    **{"nvme-health": {"nvme0": {"critical_warning": 0, "used_percent": 4, "spare_percent": 100}}},
+    **{"nvidia-params": 'ModifyDeviceFiles: 1\nCoherentGPUMemoryMode: "driver"\n'},
 )
 DOCUMENTS = sorted(key for key, content in HEALTHY.items() if isinstance(content, dict))
 ITEMS = [*sorted(HEALTHY), "nvidia-smi-xml", "nvidia-sysfs-version", "virt"]
@@ -56,7 +61,7 @@ XML = st.text(string.ascii_letters + "<>/&;![]\"'= \n", max_size=200).map(
 
 def facts(node: Node) -> Iterator[tuple[str, Any]]:
     """Ask a node, its GPUs and its ports for everything that they know."""
-    for subject in (node, *node.gpus, *node.ports):
+    for subject in (node, node.machine, node.drives, node.affinity, *node.gpus, *node.ports):
         for name in dir(type(subject)):
             if not name.startswith("_") and name not in ("shows", "sightings", "kernel_log"):
                 yield name, getattr(subject, name)
@@ -85,6 +90,9 @@ SOUND: dict[str, Callable[[Any], bool]] = {
         ["gpus_on_bus", "gpus_in_driver", "gpus_seen", "routable_gids", "bus", "driver"], is_count
     ),
     "remap_banks_exhausted": is_count,
+    **dict.fromkeys(["gpus_unplaced", "gpus_far", "sockets", "cores", "threads", "count"], is_count),
+    **dict.fromkeys(["memory_mib", "clock_limit_mhz", "warning", "worst_used_percent"], is_count),
+    **dict.fromkeys(["partition_mode", "partition_mode_after_reset"], is_among("whole", "mig")),
     "driver_version": lambda value: value.replace(".", "").isdecimal(),
 }
 

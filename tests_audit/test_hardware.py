@@ -106,7 +106,7 @@ def test_memory(fleet: Fleet, observe: Observe) -> None:
     back.
     """
     for gpu in fleet.gpus:
-        observe(gpu, total=gpu.memory_mib, across_pool=gpu.memory_mib)
+        observe(gpu, memory=gpu.memory_mib, across_pool=gpu.memory_mib)
 
 
 def test_partition_mode(fleet: Fleet, observe: Observe) -> None:
