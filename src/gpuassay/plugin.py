@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("gpuassay", "GPU cluster conformance (GPUassay)")
     group.addoption(
         "--target",
+        type=_target,
         default="local",
         metavar="TARGET",
         help="where the cluster is: local (this machine, the default) or recording:DIR (what was recorded)",
@@ -38,6 +40,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="folder for the recording and the reports (default: a new one in gpuassay-runs/)",
     )
     group.addoption("--require", metavar="TIER", choices=TIERS, help="exit with 1 unless this tier is won")
+
+
+def _target(text: str) -> str:
+    if text != "local" and not text.startswith("recording:"):
+        raise argparse.ArgumentTypeError(f"expected local or recording:DIR, found {text}")
+    return text
 
 
 @pytest.hookimpl(tryfirst=True)
