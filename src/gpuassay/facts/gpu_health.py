@@ -71,15 +71,10 @@ class Health(Told):
 
     def _repairs(self) -> str:
         rows = self._entry.record("remapped_rows")
-        told = [
-            f"{name} {fact.value}"
-            for name, fact in (
-                ("rows remapped after uncorrectable errors:", rows.count("uncorrectable")),
-                ("remap pending:", _yes(rows.flag("pending"))),
-                ("remap failure:", _yes(rows.flag("failed"))),
-            )
-            if isinstance(fact, Read)
-        ]
+        count, pending, failed = rows.count("uncorrectable"), rows.flag("pending"), rows.flag("failed")
+        told = [f"{count.value} rows remapped after uncorrectable errors"] if isinstance(count, Read) else []
+        told += ["a remap pending" if pending.value else "none pending"] if isinstance(pending, Read) else []
+        told += ["a remap failed" if failed.value else "no failure"] if isinstance(failed, Read) else []
         return ", ".join(told)
 
     # --- what it asks for ------------------------------------------------------------------------
@@ -144,7 +139,3 @@ def _action_name(number: int) -> str:
 def _is_age(fact: Unread) -> bool:
     """Tell whether a field may be missing because of the driver's age: some say unknown, some unsupported."""
     return fact.kind in ("not_found", "unsupported")
-
-
-def _yes(fact: Fact[bool]) -> Fact[str]:
-    return mapped(fact, lambda flag: "yes" if flag else "no")

@@ -20,6 +20,7 @@ KINDS = {
     10: "timed_out",
     12: "not_found",  # the library
     13: "not_found",  # the function: the library is older than the question
+    26: "unsupported",  # deprecated: asked for in another way now
 }
 _PSTATE_UNKNOWN = 32
 
