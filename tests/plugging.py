@@ -90,7 +90,7 @@ def audit(pytester: pytest.Pytester, *options: str, recording: Path = FLEET) -> 
     """Judge the suite in pytester's folder in this process. The run's folder is ``run``."""
     # Hypothesis would be imported and rewritten anew by each run, which takes longer than all the rest.
     where = [f"--target=recording:{recording}", "--run-dir=run", "-p", "no:hypothesispytest"]
-    done = pytester.runpytest_inprocess(*where, *options, "tests_audit")
+    done = pytester.runpytest_inprocess(*where, *options, "tests_audit", no_reraise_ctrlc=True)
     output = f"{done.stdout.str()}\n{done.stderr.str()}"
     return Run(int(done.ret), output, pytester.path / "run")
 
