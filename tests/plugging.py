@@ -23,6 +23,8 @@ FLEET = build("undeclared")
 """Four nodes of eight GPUs in good health, without a site file: a small suite knows fewer words."""
 OBSERVE = "for node in fleet.nodes:\n    observe(node, value=1)"
 DOC = "It holds.\n\nFor a reason.\n\nFix: mend it."
+QUICK = ("-p", "no:hypothesispytest")
+"""Hypothesis would be imported and rewritten anew by each run, which takes longer than all the rest."""
 INI = """
 [tool.pytest.ini_options]
 addopts = ["-p", "gpuassay.plugin", "-p", "no:cacheprovider", "--import-mode=importlib", "--strict-markers"]
@@ -88,9 +90,8 @@ def read_results(folder: Path) -> Results:
 
 def audit(pytester: pytest.Pytester, *options: str, recording: Path = FLEET) -> Run:
     """Judge the suite in pytester's folder in this process. The run's folder is ``run``."""
-    # Hypothesis would be imported and rewritten anew by each run, which takes longer than all the rest.
-    where = [f"--target=recording:{recording}", "--run-dir=run", "-p", "no:hypothesispytest"]
-    done = pytester.runpytest_inprocess(*where, *options, "tests_audit")
+    where = [f"--target=recording:{recording}", "--run-dir=run", *QUICK]
+    done = pytester.runpytest_inprocess(*where, *options, "tests_audit", no_reraise_ctrlc=True)
     output = f"{done.stdout.str()}\n{done.stderr.str()}"
     return Run(int(done.ret), output, pytester.path / "run")
 
@@ -104,7 +105,7 @@ def one_check(pytester: pytest.Pytester, body: str, *options: str, before: str =
 def pytest_process(folder: Path, *words: str, python: Sequence[str] = (sys.executable,)) -> Run:
     """Run pytest in a process of its own, with the run's folder ``run`` in this folder."""
     done = subprocess.run(
-        [*python, "-m", "pytest", f"--run-dir={folder / 'run'}", *words],
+        [*python, "-m", "pytest", *QUICK, f"--run-dir={folder / 'run'}", *words],
         cwd=folder,
         capture_output=True,
         text=True,
