@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
+from gpuassay.facts import smi_health, smi_setup
 from gpuassay.facts.record import Record
-from gpuassay.facts.text import brief, no_value
+from gpuassay.facts.smi_words import TOOL as _TOOL
+from gpuassay.facts.smi_words import number as _number
+from gpuassay.facts.smi_words import said as _said
+from gpuassay.facts.smi_words import truth as _truth
+from gpuassay.facts.smi_words import word as _word
+from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Unread
 
 if TYPE_CHECKING:
     from gpuassay.facts.source import Evidence
 
 ITEM: Final = "nvidia-smi-xml"
-_TOOL: Final = "nvidia-smi"
 _ROOT: Final = "nvidia_smi_log"
 _NONE_FOUND: Final = "No devices were found"  # on standard output, exit status 6
 
-_TRUTHS: Final = {"Yes": True, "No": False, "Enabled": True, "Disabled": False}
 _MOST_GPUS: Final = 256
 
 
@@ -29,9 +32,12 @@ def answer(evidence: Evidence) -> Record:
     if item is None:
         return Record(Unread("not_asked", f"{ITEM} was not asked for"))
     ref = evidence.ref(item)
-    printed = item.out.lstrip()
+    printed, corrupted = smi_health.without_warnings(item.out)
     if printed.startswith((b"<?xml", b"<!DOCTYPE", b"<nvidia_smi_log")):
-        return Record(_translate(printed, ref), ref)
+        log = _translate(printed, ref)
+        if isinstance(log, dict):
+            smi_health.tell_inforom(log["devices"], corrupted, item.status, item.exit)
+        return Record(log, ref)
     said = brief(printed.decode(errors="replace"))
     if said == _NONE_FOUND:
         return Record({"count": 0, "devices": []}, ref)
@@ -116,20 +122,13 @@ def _device(index: int, gpu: Element) -> dict[str, Any]:
         "name": _word(_said(gpu, "product_name")),
         "uuid": _word(_said(gpu, "uuid")),
         "serial": _word(_said(gpu, "serial")),
-        "board_part": _word(_said(gpu, "board_part_number")),
-        "vbios": _word(_said(gpu, "vbios_version")),
-        "persistence": _truth(_said(gpu, "persistence_mode")),
-        "mig": _switch(_said(gpu, "mig_mode/current_mig")),
-        "mig_pending": _switch(_said(gpu, "mig_mode/pending_mig")),
-        "memory_total_bytes": _scaled(_said(gpu, "fb_memory_usage/total"), "MiB", 1 << 20),
-        "power": _power(gpu),
-        "clocks": _clocks(gpu),
         "pstate": _number(_said(gpu, "performance_state"), r"P(\d{1,2})"),
         "ecc": {
             "current": _truth(_said(gpu, "ecc_mode/current_ecc")),
             "pending": _truth(_said(gpu, "ecc_mode/pending_ecc")),
         },
         "remapped_rows": {
+            "uncorrectable": _number(_said(gpu, f"{remapped}/remapped_row_unc")),
             "pending": _truth(_said(gpu, f"{remapped}/remapped_row_pending")),
             "failed": _truth(_said(gpu, f"{remapped}/remapped_row_failure")),
             "banks": {
@@ -139,6 +138,8 @@ def _device(index: int, gpu: Element) -> dict[str, Any]:
                 )
             },
         },
+        **smi_setup.told(gpu),
+        **smi_health.told(gpu),
         "pcie": {
             "gen": _number(_said(gpu, f"{generation}/current_link_gen")),
             "gen_max": _number(_said(gpu, f"{generation}/max_link_gen")),
@@ -146,74 +147,3 @@ def _device(index: int, gpu: Element) -> dict[str, Any]:
             "width_max": _number(_said(gpu, f"{width}/max_link_width"), r"(\d{1,3})x"),
         },
     }
-
-
-def _power(gpu: Element) -> dict[str, Any]:
-    """Read the limits; drivers before R525 have them under another name."""
-    now, enforced = "gpu_power_readings", "current_power_limit"
-    if gpu.find(now) is None and gpu.find("power_readings") is not None:
-        now, enforced = "power_readings", "enforced_power_limit"
-    return {
-        "enforced_mw": _scaled(_said(gpu, f"{now}/{enforced}"), "W", 1000),
-        "default_mw": _scaled(_said(gpu, f"{now}/default_power_limit"), "W", 1000),
-    }
-
-
-def _clocks(gpu: Element) -> dict[str, Any]:
-    paths = {
-        "applications": "applications_clocks/graphics_clock",
-        "applications_default": "default_applications_clocks/graphics_clock",
-        "memory": "applications_clocks/mem_clock",
-        "memory_default": "default_applications_clocks/mem_clock",
-        "max": "max_clocks/sm_clock",
-    }
-    return {key: _scaled(_said(gpu, path), "MHz", 1) for key, path in paths.items()}
-
-
-def _said(element: Element, path: str) -> str | None:
-    """Find what is said at a path; a part may say one word for all that is below: ``GPU is lost``."""
-    for tag in path.split("/"):
-        child = element.find(tag)
-        if child is None:
-            return (element.text or "").strip() or None
-        element = child
-    return (element.text or "").strip()
-
-
-def _word(said: str | None) -> Any:
-    if said is None:
-        return {"unread": "not_found", "why": f"this {_TOOL} does not print it"}
-    absent = no_value(said)
-    return {"unread": absent, "why": f"{_TOOL} says {said}"} if absent else said
-
-
-def _number(said: str | None, pattern: str = r"(\d{1,18})") -> Any:
-    word = _word(said)
-    match = re.fullmatch(pattern, word, re.ASCII) if isinstance(word, str) else None
-    return int(match[1]) if match else _odd(word)
-
-
-def _truth(said: str | None) -> Any:
-    word = _word(said)
-    return _TRUTHS.get(word, _odd(word)) if isinstance(word, str) else word
-
-
-def _switch(said: str | None) -> Any:
-    truth = _truth(said)
-    return int(truth) if isinstance(truth, bool) else truth
-
-
-def _scaled(said: str | None, unit: str, scale: int) -> Any:
-    """Read ``1000.00 W`` as a whole number of the smaller unit."""
-    word = _word(said)
-    match = (
-        re.fullmatch(rf"(\d{{1,9}}(?:\.\d{{1,3}})?) {unit}", word, re.ASCII)
-        if isinstance(word, str)
-        else None
-    )
-    return round(float(match[1]) * scale) if match else _odd(word)
-
-
-def _odd(word: Any) -> Any:
-    """Say that a text is no value of its kind, unless it is said already why there is none."""
-    return {"unread": "garbled", "why": f"{_TOOL} says '{brief(word)}'"} if isinstance(word, str) else word

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from gpuassay.probe.answer import unread
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 LIBRARY = "libnvidia-ml.so.1"
 
 # nvml.h, nvmlReturn_t; what is not here is an answer that went wrong: failed
-_KINDS = {
+KINDS = {
     3: "unsupported",
     4: "denied",
     10: "timed_out",
     12: "not_found",  # the library
     13: "not_found",  # the function: the library is older than the question
-    26: "unsupported",  # deprecated: newer drivers have no such thing any more
+    26: "unsupported",  # deprecated: asked for in another way now
 }
 _PSTATE_UNKNOWN = 32
 _GRAPHICS, _SM, _MEMORY = 0, 1, 2  # nvmlClockType_t
@@ -29,13 +29,13 @@ _GRAPHICS, _SM, _MEMORY = 0, 1, 2  # nvmlClockType_t
 class Call(NamedTuple):
     """One function; ``key`` is the place of its answer, with dots; ``shape`` makes it plain data.
 
-    ``more`` is what it is called with after the GPU.
+    ``ask`` calls it, given nvidia-ml-py and the GPU, where it takes more than the GPU.
     """
 
     key: str
     function: str
     shape: Callable[[Any], Any] = lambda value: value
-    more: tuple[int, ...] = ()
+    ask: Optional[Callable[[Any, Any], Any]] = None
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is an answer
@@ -79,6 +79,10 @@ def _banks(histogram: Any) -> dict[str, int]:
     return {level: getattr(histogram, level) for level in ("max", "high", "partial", "low", "none")}
 
 
+def _clock(key: str, function: str, kind: int) -> Call:
+    return Call(key, function, ask=lambda nvml, gpu: getattr(nvml, function)(gpu, kind))
+
+
 # Answers also where initialising failed: a library that does not fit the loaded driver says its version.
 VERSION = Call("library", "nvmlSystemGetNVMLVersion", _text)
 INIT = Call("", "nvmlInit")
@@ -114,11 +118,11 @@ DEVICE = (
     Call("pcie.width_max", "nvmlDeviceGetMaxPcieLinkWidth"),
     Call("power.enforced_mw", "nvmlDeviceGetEnforcedPowerLimit"),
     Call("power.default_mw", "nvmlDeviceGetPowerManagementDefaultLimit"),
-    Call("clocks.applications", "nvmlDeviceGetApplicationsClock", more=(_GRAPHICS,)),
-    Call("clocks.applications_default", "nvmlDeviceGetDefaultApplicationsClock", more=(_GRAPHICS,)),
-    Call("clocks.memory", "nvmlDeviceGetApplicationsClock", more=(_MEMORY,)),
-    Call("clocks.memory_default", "nvmlDeviceGetDefaultApplicationsClock", more=(_MEMORY,)),
-    Call("clocks.max", "nvmlDeviceGetMaxClockInfo", more=(_SM,)),
+    _clock("clocks.applications", "nvmlDeviceGetApplicationsClock", _GRAPHICS),
+    _clock("clocks.applications_default", "nvmlDeviceGetDefaultApplicationsClock", _GRAPHICS),
+    _clock("clocks.memory", "nvmlDeviceGetApplicationsClock", _MEMORY),
+    _clock("clocks.memory_default", "nvmlDeviceGetDefaultApplicationsClock", _MEMORY),
+    _clock("clocks.max", "nvmlDeviceGetMaxClockInfo", _SM),
 )
 
 
@@ -150,10 +154,10 @@ def call(nvml: ModuleType, which: Call, *arguments: Any) -> Any:
     if function is None:
         raise Refusal("not_found", f"nvidia-ml-py has no {which.function}")
     try:
-        return which.shape(function(*arguments, *which.more))
+        return which.shape(which.ask(nvml, *arguments) if which.ask else function(*arguments))
     except nvml.NVMLError as error:
         code = error.value
-        raise Refusal(_KINDS.get(code, "failed"), f"NVML: {error} ({code})", code=code) from error
+        raise Refusal(KINDS.get(code, "failed"), f"NVML: {error} ({code})", code=code) from error
     except Exception as error:
         raise Refusal("failed", f"{which.function}: {type(error).__name__}: {error}") from error
 
