@@ -35,7 +35,7 @@ class Description:
     faulty cluster, ``changed`` are the checks that differ
     from the base, and each expression of ``says`` must be found in the message of one of them. ``nothing``
     marks a cluster on which no check may pass, whatever the check. ``cases`` maps public cases that this
-    cluster shows in our form to the check that has to see them. ``profile`` is what it is judged by, if it is given.
+    cluster shows in our form to the check that has to see them; ``profile`` is what it is judged by.
     """
 
     name: str
