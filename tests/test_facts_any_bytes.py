@@ -117,6 +117,7 @@ def check(node: Node) -> None:
     assert len(set(wheres)) == len(wheres)
 
 
+@settings(deadline=None)  # a busy machine is no defect
 @given(st.sampled_from(ITEMS), st.binary(max_size=300), st.sampled_from(STATUSES), st.booleans())
 def test_any_bytes_give_facts(item: str, out: bytes, status: str, truncated: bool) -> None:  # noqa: FBT001
     """No byte sequence in any item, with any status, makes a reader raise."""
@@ -124,13 +125,15 @@ def test_any_bytes_give_facts(item: str, out: bytes, status: str, truncated: boo
     check(Node("n1", evidence(HEALTHY | {item: content})))
 
 
+@settings(deadline=None)  # a busy machine is no defect
 @given(st.sampled_from(ITEMS), VALUES | MARKS)
 def test_any_document_gives_facts(item: str, content: Any) -> None:
     """Nor does any JSON document."""
     check(Node("n1", evidence(HEALTHY | {item: json.dumps(content)})))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
+@settings(deadline=None)  # a busy machine is no defect
 @given(st.sampled_from(DOCUMENTS), st.data())
 def test_any_change_in_a_healthy_document_gives_facts(item: str, data: st.DataObject) -> None:
     """A single odd value, anywhere, is found out by its reader."""
@@ -146,12 +149,14 @@ def test_any_change_in_a_healthy_document_gives_facts(item: str, data: st.DataOb
     check(Node("n1", evidence(HEALTHY | {item: document})))
 
 
+@settings(deadline=None)  # a busy machine is no defect
 @given(XML)
 def test_any_xml_gives_facts(xml: str) -> None:
     """A broken log of nvidia-smi is read as far as it goes."""
     check(Node("n1", evidence(HEALTHY | {"nvml": absent("failed"), "nvidia-smi-xml": xml})))
 
 
+@settings(deadline=None)  # a busy machine is no defect
 @given(st.integers(0, 400))
 def test_half_a_document_gives_no_value(cut: int) -> None:
     """A file that was cut anywhere is not read as the part that is left."""
@@ -164,6 +169,7 @@ def test_half_a_document_gives_no_value(cut: int) -> None:
         unread(gpu.remap_pending)
 
 
+@settings(deadline=None)  # a busy machine is no defect
 @given(
     st.lists(st.sampled_from([device(0, 0x1A), device(1, 0x2A), {"index": 1, "unread": "failed"}, {}, None]))
 )
