@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from recorded import measurements
 from recorded.host import Host
 from recorded.items import dashed, file, library, made_up, tree
 
@@ -50,7 +51,11 @@ def node(name: str, index: int) -> list[Item]:
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
     )
-    return [*HOST.items(name, kernel_log(), devices), library("nvml", "nvml", nvml(name))]
+    return [
+        *HOST.items(name, kernel_log(), devices),
+        library("nvml", "nvml", nvml(name)),
+        measurements.dcgm_diag(GPUS),
+    ]
 
 
 MODULE = (
