@@ -81,7 +81,7 @@ def test_both_junit_files_are_valid(parallel: Run) -> None:
         schema.validate(path)
 
     text = theirs.read_text(encoding="utf-8")
-    assert text.count('<property name="verdict" value="pass"') == 10
+    assert text.count('<property name="verdict" value="pass"') == text.count("<testcase ")
     for shown in ('"tier.won" value="ribbon"', '"tier.ceiling" value="platinum"', '"tier.state" value="won"'):
         assert f"<property name={shown}" in text
 
