@@ -1,7 +1,7 @@
 """A node of eight AMD Instinct MI355X, with a 400 Gb/s AMD Pollara port for each and a front end of two.
 
-The shapes are those of the products and of driver 31.40: device ids, memory size, the files of the driver, the
-GID table of an adapter that knows RoCE v2 only. Addresses, serial numbers and identities are made up.
+The shapes are those of the products and of driver 31.40: device ids, memory size, the driver's files, the GID
+table of an adapter that knows RoCE v2 only. Addresses, serial numbers and identities are made up.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def node(name: str, index: int) -> list[Item]:
         tree("net", "/sys/class/net", net()),
         absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}),
         absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}),
-        tree("amdgpu", "/sys/bus/pci/drivers/amdgpu", {gpu(rail): device(name, rail) for rail in range(GPUS)}),
+        tree(
+            "amdgpu", "/sys/bus/pci/drivers/amdgpu", {gpu(rail): device(name, rail) for rail in range(GPUS)}
+        ),
         file("amdgpu-version", "/sys/module/amdgpu/version", f"{DRIVER}\n"),
         tree("kfd", "/sys/class/kfd/kfd/topology/nodes", topology()),
         file("rocm", "/opt/rocm/.info/version", f"{ROCM}-61\n"),
@@ -119,7 +121,7 @@ def infiniband(index: int) -> dict[str, Any]:
 
 
 def port(index: int, rail: int) -> dict[str, Any]:
-    """Return an active port of an adapter that knows no RoCE v1: IPv4 has entry 1, where others have it at 3."""
+    """Return an active port of an adapter without RoCE v1: IPv4 has entry 1, elsewhere 3."""
     like = hgx_b200.port(index, rail)
     gids = (like["gids"]["0"], like["gids"]["2"])
     return like | {
@@ -188,7 +190,8 @@ def sensors() -> dict[str, str]:
 def topology() -> dict[str, Any]:
     """Return the compute topology: two processors, then the GPUs."""
     processors = [
-        {"name": "", "properties": properties(cpu_cores_count=64, simd_count=0, vendor_id=0)} for _ in range(2)
+        {"name": "", "properties": properties(cpu_cores_count=64, simd_count=0, vendor_id=0)}
+        for _ in range(2)
     ]
     gpus = [{"name": "ip discovery", "properties": gpu_properties(gpu(rail))} for rail in range(GPUS)]
     return {str(number): found for number, found in enumerate([*processors, *gpus])}

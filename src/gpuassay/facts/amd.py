@@ -1,4 +1,4 @@
-"""What AMD's driver shows: its version and its GPUs, from sysfs or ``amd-smi``, written as NVML's answers are."""
+"""What AMD's driver shows: its version and its GPUs, from sysfs or ``amd-smi``, as NVML writes it."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Driver:
         """The version of AMD's own driver; a distribution's has none that AMD's bulletins speak of."""
         version = self.version
         if isinstance(version, Read) and version.value.startswith("in kernel"):
-            why = f"the driver is the one {version.value}: AMD's bulletins name no fixed kernel, ask the distribution"
+            why = f"the driver is the one {version.value}: AMD's bulletins name no fixed kernel of a distribution"
             return Unread("denied", why, version.evidence)
         return version
 

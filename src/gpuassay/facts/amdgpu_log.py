@@ -1,4 +1,4 @@
-"""What AMD's driver wrote into the kernel log: errors of parts, hangs and resets. The lines are in amdgpu.toml."""
+"""What AMD's driver wrote into the kernel log: errors, hangs and resets. The lines are in amdgpu.toml."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One line that tells of a fault: what, on which GPU and in which block of it (empty if it names none)."""
+    """One line that tells of a fault: what, on which GPU and in which block (empty if it names none)."""
 
     kind: str
     name: str

@@ -55,7 +55,7 @@ class Topology:
     @cached_property
     def _listed(self) -> Mapping[str, int]:
         listed: Counter[str] = Counter()
-        for _, node in self._nodes.items():
+        for node in self._nodes.values():
             values = self._properties(node)
             if (
                 not isinstance(values, Unread)

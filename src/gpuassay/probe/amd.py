@@ -8,8 +8,9 @@ import errno
 import os
 from typing import Any
 
+from gpuassay.probe import files
 from gpuassay.probe.answer import unread, unread_because
-from gpuassay.probe.files import attribute, attributes, contents, entries
+from gpuassay.probe.files import attribute, attributes, entries
 
 _GPU = (
     "unique_id",
@@ -54,7 +55,7 @@ def _gpu(folder: str) -> dict[str, Any]:
     suspended = attributes(folder, ("power/runtime_status",)).get("power/runtime_status") == "suspended"
     for monitor in _listed(f"{folder}/hwmon"):
         gpu["sensors"] = attributes(f"{folder}/hwmon/{monitor}", _SENSORS, _ABSENT)
-    # The counters of a GPU that sleeps are not those of its hardware (ROCm/rocm-systems#11468).
+    # The counters of a GPU that sleeps are not those of its hardware.
     gpu["ras"] = (
         unread("failed", "the GPU sleeps, and has no counters until it wakes") if suspended else _ras(folder)
     )
@@ -75,7 +76,7 @@ def _ras(folder: str) -> dict[str, Any]:
 
 def _pages(path: str) -> Any:
     try:
-        pages = contents(path, _PAGES_CAP)
+        pages = files.contents(path, _PAGES_CAP)
     except OSError as error:
         return unread_because(error)
     if len(pages) == _PAGES_CAP:
