@@ -181,7 +181,7 @@ class Driver:
         """The version of AMD's own driver; a distribution's has none that AMD's bulletins speak of."""
         version = self.version
         if isinstance(version, Read) and version.value.startswith("in kernel"):
-            why = f"the driver is the one {version.value}: AMD's bulletins name no fixed kernel of a distribution"
+            why = f"the driver is the one {version.value}: of a distribution's, AMD's bulletins name no fix"
             return Unread("denied", why, version.evidence)
         return version
 

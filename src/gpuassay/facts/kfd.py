@@ -55,7 +55,7 @@ class Topology:
     @cached_property
     def _listed(self) -> Mapping[str, int]:
         listed: Counter[str] = Counter()
-        for node in self._nodes.values():
+        for _, node in self._nodes.items():  # noqa: PERF102 - a Record has no values()
             values = self._properties(node)
             if (
                 not isinstance(values, Unread)
