@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recorded import hardware
-from recorded.host import Host
+from recorded.host import Host, no_amdgpu
 from recorded.items import NO_FILE, absent, tree
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def node(name: str, _index: int) -> list[Item]:
         absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}),
         absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}),
         absent("nvidia-params", {"file": "/proc/driver/nvidia/params"}),
+        *no_amdgpu(),
     )
     return [
         *HOST.items(name, devices=devices),

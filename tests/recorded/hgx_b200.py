@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import hardware, health
-from recorded.host import Host
+from recorded import hardware, health, measurements
+from recorded.host import Host, no_amdgpu
 from recorded.items import dashed, file, library, made_up, tree
 
 if TYPE_CHECKING:
@@ -60,9 +60,14 @@ def node(name: str, index: int) -> list[Item]:
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
         hardware.module_parameters(),
+        *no_amdgpu(),
     )
-    drivers = (BUILD.health(), library("nvml", "nvml", nvml(name)))
-    return [*HOST.items(name, kernel_log(), devices), *drivers]
+    return [
+        *HOST.items(name, kernel_log(), devices),
+        BUILD.health(),
+        library("nvml", "nvml", nvml(name)),
+        measurements.dcgm_diag(GPUS),
+    ]
 
 
 MODULE = (

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import machine, nvme, system, trees
+from gpuassay.probe import amd, machine, nvme, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import whole
@@ -25,6 +25,8 @@ TREES = {
     "processors": machine.processors,
     "numa": machine.numa,
     "nvme": machine.nvme,
+    "amdgpu": amd.amdgpu,
+    "kfd": amd.kfd,
 }
 LIBRARIES = {
     "host": system.host,
