@@ -163,7 +163,7 @@ class Adapters:
     def _counted(self, key: str) -> Fact[str]:
         kinds: Counter[str] = Counter()
         for name in dict(self._devices.items()):
-            kind = self._devices.record(name).text(key, r"[0-9A-Za-z_. -]{1,48}", "a name")
+            kind = self._devices.record(name).text(key, r"[0-9A-Za-z_.:/ -]{1,48}", "a name")
             if isinstance(kind, Unread) and kind.kind != "not_found":
                 return kind
             kinds[kind.value if isinstance(kind, Read) else "of unnamed make"] += 1
