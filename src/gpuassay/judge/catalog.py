@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from gpuassay.judge.advisories import Advisory, read_advisory
-from gpuassay.judge.config import COUNT, TEXT, ConfigError, Mistake, Place, Table, items, meant, word
+from gpuassay.judge.advisories import Advisory, read_advisories, read_windows
+from gpuassay.judge.config import COUNT, DATE, TEXT, ConfigError, Mistake, Place, Table, items, meant, word
 from gpuassay.judge.documents import digest, parse, read
 from gpuassay.judge.limits import read_limit
 from gpuassay.judge.products import Accelerator, Figure, compare_products, figure_names, read_accelerator
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from datetime import date
     from pathlib import Path
 
     from gpuassay.judge.limits import Limit
@@ -89,7 +90,10 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All tables. ``needs`` has a sentence for each word; ``document`` is the thresholds as written."""
+    """All tables. ``needs`` has a sentence for each word; ``document`` is the thresholds as written.
+
+    ``reviewed`` is the day on which the advisories were last compared with their sources.
+    """
 
     checks: Mapping[str, Check]
     accelerators: Mapping[str, Accelerator]
@@ -99,6 +103,7 @@ class Catalog:
     advisories: Mapping[str, Advisory]
     digest: str
     document: Mapping[str, Any]
+    reviewed: date | None = None
 
     @property
     def figures(self) -> frozenset[str]:
@@ -144,7 +149,9 @@ def _open(path: Path, mistakes: list[Mistake]) -> Table:
 
 
 def _catalog(thresholds: Table, bulletins: Table) -> Catalog:
-    advisories = {name: read_advisory(name, table) for name, table in bulletins.section("advisory").tables()}
+    windows = read_windows(thresholds.section("patch_window"))
+    advisories = read_advisories(bulletins.section("advisory"), windows)
+    reviewed = bulletins.take("reviewed", DATE, None)
     bulletins.close()
     needs = thresholds.section("needs")
     words = {name: needs.need(name, TEXT) for name in needs.data}
@@ -160,6 +167,7 @@ def _catalog(thresholds: Table, bulletins: Table) -> Catalog:
         advisories,
         digest(thresholds.data, bulletins.data),
         thresholds.data,
+        reviewed,
     )
     thresholds.close()
     compare_products(products, accelerators, {check.id: check.limits for check in checks.values()})

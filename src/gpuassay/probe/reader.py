@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import system, trees
+from gpuassay.probe import packages, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import whole
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-TREES = {"dmi": trees.dmi, "pci": trees.pci, "infiniband": trees.infiniband, "net": trees.net}
+TREES = {
+    "dmi": trees.dmi,
+    "pci": trees.pci,
+    "infiniband": trees.infiniband,
+    "net": trees.net,
+    "boot": packages.boot,
+}
 LIBRARIES = {"host": system.host, "cpuinfo": system.cpuinfo, "clock": system.clock}
 
 
@@ -81,6 +87,8 @@ def read(question: Question) -> Answer:
 
 def _raw(question: Question) -> Answer:
     place = question.what[0]
+    if question.id == "packages":
+        return Answer(out=document(packages.installed(place)))
     if question.how == "file":
         return whole(place, question.cap)
     if question.how == "tree":
