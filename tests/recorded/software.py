@@ -45,7 +45,7 @@ class Software:
 
     def items(self) -> Iterator[Item]:
         """Yield the items, in the order in which the probe asks."""
-        version = f"Linux version {KERNEL} (buildd@example) (x86_64-linux-gnu-gcc-13) #137-Ubuntu SMP PREEMPT_DYNAMIC\n"
+        version = f"Linux version {KERNEL} (buildd@example) (gcc-13 13.3.0) #137-Ubuntu SMP PREEMPT_DYNAMIC\n"
         yield file("proc-version", "/proc/version", version)
         yield file("version-signature", "/proc/version_signature", f"Ubuntu {UPLOAD}-generic 6.8.12\n")
         yield tree("boot", "/boot", {"kernels": [f"vmlinuz-{KERNEL}"]})

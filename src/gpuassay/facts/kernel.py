@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpuassay.judge.fact import Fact
 
 _RELEASE = r"[0-9]+\.[0-9]+[A-Za-z0-9._+~-]{0,80}"
-# /proc/version_signature: "Ubuntu 6.8.0-137.137-generic 6.8.12"; HWE kernels have ~22.04.1 before the flavour.
+# /proc/version_signature: "Ubuntu 6.8.0-137.137-generic 6.8.12"; HWE has ~22.04.1 before the flavour.
 _UBUNTU = re.compile(
     r"Ubuntu ([0-9]+\.[0-9]+\.[0-9]+-[0-9][0-9.]*(?:[~+][a-z0-9.]+)?)-([a-z][a-z0-9-]*) [0-9.]+\s*"
 )
@@ -26,7 +26,7 @@ _DEBIAN = re.compile(r" Debian ([0-9][A-Za-z0-9.+~-]{1,60}) \([0-9-]+\)")
 _ENTERPRISE = re.compile(
     r"([0-9.]+-[0-9][A-Za-z0-9._]*\.el[0-9]+[A-Za-z0-9._]*)\.(?:x86_64|aarch64)(?:\+[a-z0-9]+)?"
 )
-# The kernel that each release of Ubuntu came with; all others have their version in the name of their package.
+# The kernel that each release of Ubuntu came with; others have their version in the name of the package.
 _CAME_WITH: Mapping[str, str] = {"20.04": "5.4", "22.04": "5.15", "24.04": "6.8", "26.04": "7.0"}
 _IMAGE = re.compile(r"linux-image-(?:unsigned-)?([0-9].*)")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
 
-# What systemd-detect-virt prints inside a container (its manual page): there, the packages are the container's.
+# What systemd-detect-virt prints inside a container (its manual page): packages there are the container's.
 _CONTAINERS = frozenset(
     "container-other docker lxc lxc-libvirt openvz podman pouch proot rkt systemd-nspawn wsl".split()  # noqa: SIM905 - a list of words
 )
@@ -42,14 +42,14 @@ class Package:
 
     @property
     def upstream(self) -> str:
-        """The maker's version, without a packager's epoch and revision: ``5:29.7.0-1~ubuntu.24.04`` is 29.7.0."""
+        """The maker's version: ``5:29.7.0-1~ubuntu.24.04`` without a packager's epoch and revision."""
         match = _UPSTREAM.fullmatch(self.version)
         return match[1].replace("~rc", "-rc").partition("~")[0] if match else self.version
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """Where a component may be: in its maker's packages, in a distribution's, or a program that names itself."""
+    """Where a component may be: in its maker's packages, in a distribution's, or in none."""
 
     name: str
     maker: tuple[str, ...] = ()

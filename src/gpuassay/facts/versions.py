@@ -159,7 +159,7 @@ class Versions:
 
     @property
     def cuda_toolkit_runs(self) -> Fact[bool]:
-        """Whether what that toolkit builds can run here: CUDA's drivers run all toolkits up to their own major."""
+        """Whether what it builds can run here: a driver runs all toolkits up to its own major version."""
         toolkit, driver = self._toolkit, self._driver.cuda
         if isinstance(toolkit, Unread):
             return toolkit
@@ -204,7 +204,7 @@ class Versions:
             return Unread("denied", why, version.evidence)
         number = [int(part) for part in re.findall(r"[0-9]+", version.value.partition(" ")[2])]
         if [25, 10, 2] <= number < [25, 10, 6]:
-            why = f"{version.value} is mended if it is of LTS25 and not if it is of GA, which nothing here tells"
+            why = f"{version.value} is mended if it is of LTS25, and not if it is of GA"
             return Unread("garbled", why, version.evidence)
         return version
 

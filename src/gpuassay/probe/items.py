@@ -19,10 +19,11 @@ class Question(NamedTuple):
     """One thing that is asked.
 
     ``how`` is command, file, tree (a folder below /sys) or library; ``what`` is the argument list of a
-    command, else one path or name, and maybe a list of what is looked for there. ``deadline_s`` is in seconds,
-    ``cap`` in bytes of what is kept. With ``unless``, it is asked only where that item is not ok; of an item
-    such as ``packages/rpm runc``, only where neither of the two lists it. ``fine`` lists the exit statuses of a command that
-    are answers, not failures. What the pattern ``hide`` matches is left out before anything is sent.
+    command, else one path or name, and maybe what is looked for there. ``deadline_s`` is in seconds, ``cap``
+    in bytes of what is kept. With ``unless``, it is asked only where that item is not ok; after items such as
+    ``packages/rpm``, names say: only where neither of the two lists one of them. ``fine`` lists the exit
+    statuses of a command that are answers, not failures. What the pattern ``hide`` matches is left out before
+    anything is sent.
     """
 
     id: str
