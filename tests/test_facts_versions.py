@@ -1,4 +1,4 @@
-"""Software: what packages and programs say becomes a version of a known origin, or a reason; never a guess."""
+"""Software: what packages and programs say becomes a version of a known origin or a reason, never a guess."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def value(fact: Fact[Any]) -> Any:
 def test_a_package_is_of_its_maker_or_of_a_distribution(
     packages: dict[str, Any], component: str, expected: str
 ) -> None:
-    """The maker's number loses what a packager added; a distribution's is kept whole, under its source's name."""
+    """The maker's number loses what a packager added; a distribution's is kept, under its source's name."""
     assert value(getattr(node(**packages).versions, component)) == expected
 
 
@@ -176,7 +176,7 @@ def test_a_kernel_of_debian_and_one_of_nobody() -> None:
 
 
 def test_a_kernel_in_no_package_may_be_in_boot() -> None:
-    """A custom kernel is found among those that can be started; one that is nowhere is not known to be newest."""
+    """A custom kernel is found among those that can be started; of one that is nowhere nobody knows."""
     host = item("host", json.dumps({"kernel": "6.12.0-acme"}))
     boot = item("boot", json.dumps({"kernels": ["vmlinuz-6.12.0-acme", "vmlinuz-6.8.0-137-generic"]}))
     assert value(node(host, boot).versions.kernel.is_newest) is True

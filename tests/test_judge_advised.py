@@ -1,4 +1,4 @@
-"""Advisories by package: only its own count, a window gives time, and no word on a package is never a pass."""
+"""Advisories by package: only its own count, a window gives time, no word on a package is no pass."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ LIMIT = Limit.parse({"advised": "runc"}, PLACE, {"GHSA-1": ONE, "USN-2": TWO})
     ],
 )
 def test_a_package_is_held_to_its_own_advisories(value: str, days: int, verdict: Verdict, words: str) -> None:
-    """On the last day of its window a version still warns; a backport is not judged by its maker's numbers."""
+    """On the last day of its window a version still warns; a backport has its own numbers."""
     grade = LIMIT.grade(value, (FIXED + timedelta(days=days)).isoformat())
     assert grade.verdict is verdict
     assert words in grade.reason

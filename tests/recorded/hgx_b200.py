@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from recorded import health
 from recorded.host import Host
 from recorded.items import dashed, file, library, made_up, tree
 from recorded.software import Software
@@ -223,4 +224,5 @@ def device(name: str, rail: int) -> dict[str, Any]:
         },
         "retired_pages_pending": {"unread": "unsupported", "why": "NVML: Not Supported (3)", "code": 3},
         "pcie": {"gen": 5, "gen_max": 5, "width": 16, "width_max": 16},
+        **health.gpu(power_mw=195_000 + 700 * rail, degrees=38 + rail),
     }

@@ -26,8 +26,8 @@ class Advisory:
 
     Each pair of ``affected`` is a range: from the first version on (None: from the start), before the second.
     ``packages`` has such ranges for single packages, by origin and name: ``ubuntu:24.04/linux-nvidia``. A
-    limit finds its advisories by ``component``. ``window`` is how many days after ``fixed``, the day on which the
-    first fix could be had, a version may still be without it.
+    limit finds its advisories by ``component``. ``window`` is how many days after ``fixed``, the day on which
+    the first fix could be had, a version may still be without it.
     """
 
     id: str
