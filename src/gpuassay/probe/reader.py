@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Optional
 
 from gpuassay.probe import packages, system, trees
+from gpuassay.probe import amd, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import whole
@@ -23,6 +24,8 @@ TREES = {
     "infiniband": trees.infiniband,
     "net": trees.net,
     "boot": packages.boot,
+    "amdgpu": amd.amdgpu,
+    "kfd": amd.kfd,
 }
 LIBRARIES = {"host": system.host, "cpuinfo": system.cpuinfo, "clock": system.clock}
 
