@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from recorded.items import command, dashed, file, library, made_up, tree
-from recorded.software import KERNEL, Software
 from recorded.items import absent, command, dashed, file, library, made_up, tree
+from recorded.software import KERNEL, Software
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
