@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import health
+from recorded import health, measurements
 from recorded.host import Host, no_amdgpu
 from recorded.items import dashed, file, library, made_up, tree
 from recorded.software import Software
@@ -54,7 +54,11 @@ def node(name: str, index: int) -> list[Item]:
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
         *no_amdgpu(),
     )
-    return [*HOST.items(name, kernel_log(), devices), library("nvml", "nvml", nvml(name))]
+    return [
+        *HOST.items(name, kernel_log(), devices),
+        library("nvml", "nvml", nvml(name)),
+        measurements.dcgm_diag(GPUS),
+    ]
 
 
 MODULE = (
