@@ -145,6 +145,8 @@ class Grading:
     ) -> tuple[Fact[Scalar] | None, Grade | None]:
         """Resolve one reference; ``otherwise`` stands in where the contract says nothing."""
         root, name = of.root, of.name
+        if root == "run":
+            return Read(self._bench.site.day.isoformat()), None
         if root == "pool":
             return _median(peers)
         if root == "contract":

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import amd, machine, nvme, system, trees
+from gpuassay.probe import amd, machine, nvme, packages, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import whole
@@ -25,6 +25,7 @@ TREES = {
     "processors": machine.processors,
     "numa": machine.numa,
     "nvme": machine.nvme,
+    "boot": packages.boot,
     "amdgpu": amd.amdgpu,
     "kfd": amd.kfd,
 }
@@ -96,6 +97,8 @@ def read(question: Question) -> Answer:
 
 def _raw(question: Question) -> Answer:
     place = question.what[0]
+    if question.id == "packages":
+        return Answer(out=document(packages.installed(place)))
     if question.how == "file":
         return whole(place, question.cap)
     if question.how == "tree":
