@@ -23,8 +23,8 @@ from gpuassay.judge.config import (
     word,
 )
 from gpuassay.judge.rules import (
-    Advised,
     BOUNDS,
+    Advised,
     Bands,
     Equal,
     OneOf,
