@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 from gpuassay.evidence.item import Item
 from gpuassay.evidence.lines import load_items
 from gpuassay.evidence.meta import is_node_name
-from gpuassay.probe import travel
+from gpuassay.probe import nccl, travel
 from gpuassay.probe.commands import environment
 from gpuassay.probe.frames import Frames
 from gpuassay.probe.items import QUESTIONS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpuassay.evidence.item import Status
     from gpuassay.target import Writer
 
-DEADLINE_S = 300.0
+DEADLINE_S = 600.0
 """For the whole probe: what the deadlines of all questions add up to, and the time to end what hangs."""
 
 _GRACE_S = 5.0  # a probe that is told to stop ends its children first, which may take 3 s
@@ -81,7 +81,7 @@ def _started(argv: list[str], errors: IO[bytes]) -> Iterator[subprocess.Popen[by
             stdin=modules,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=environment(os.environ),
+            env={**environment(os.environ), **nccl.settings(os.environ)},
             start_new_session=True,
         )
     try:

@@ -1,0 +1,262 @@
+"""The compute fabric of a node: its ports together, what jobs are told of it, and GPUDirect."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gpuassay.facts.link import ETHERNET, INFINIBAND
+from gpuassay.facts.nccl import Names, findings
+from gpuassay.facts.record import mapped
+from gpuassay.facts.source import document, text
+from gpuassay.facts.text import natural
+from gpuassay.judge.fact import Read, Unread
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from gpuassay.facts.adapters import Adapters
+    from gpuassay.facts.nccl import Settings
+    from gpuassay.facts.rdma import Port
+    from gpuassay.facts.source import Evidence
+    from gpuassay.judge.fact import Fact
+
+_OPEN = "Open Kernel Module"
+_PEERMEM = ("nvidia_peermem", "nv_peer_mem")
+_DMA_BUF_KERNEL = (5, 12)  # NVIDIA, GPUDirect RDMA: the RDMA subsystem takes dma_buf from this one on
+_RELEASE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})(?![0-9])[\x21-\x7e]*")
+
+
+class Fabric:
+    """The ports that carry traffic between nodes: the declared ones; undeclared, those that seem to.
+
+    Undeclared, every port of InfiniBand is one, also while it is down, but for the bridges to NVSwitches;
+    of others each that is active: an unused port of a storage card is no fault.
+    """
+
+    def __init__(self, evidence: Evidence, adapters: Adapters, declared: Collection[str]) -> None:
+        """Take the ports that are declared by name, if any."""
+        self._evidence = evidence
+        self._adapters = adapters
+        self._declared = frozenset(declared)
+
+    # --- ports -----------------------------------------------------------------------------------
+
+    @cached_property
+    def ports(self) -> tuple[Port, ...]:
+        """Its ports, of whatever kind. Only what was clearly read keeps a port out."""
+        return tuple(port for port in self._adapters.ports if self._has(port))
+
+    def _has(self, port: Port) -> bool:
+        if self._declared:
+            return bool(self._declared & {port.name, port.device})
+        if port.is_infiniband:
+            return port.device not in self._adapters.bridges
+        return _may_be(port.state, "ACTIVE")
+
+    @cached_property
+    def roce_ports(self) -> tuple[Port, ...]:
+        """Those on Ethernet; one whose link layer is unread is among them."""
+        return tuple(port for port in self.ports if _may_be(port.link_layer, ETHERNET))
+
+    @cached_property
+    def infiniband_ports(self) -> tuple[Port, ...]:
+        """Those of InfiniBand; one whose link layer is unread is among them."""
+        return tuple(port for port in self.ports if _may_be(port.link_layer, INFINIBAND))
+
+    @cached_property
+    def connected(self) -> tuple[Port, ...]:
+        """Those that surely carry traffic."""
+        return tuple(port for port in self.ports if port.connected)
+
+    @property
+    def connected_count(self) -> Fact[int]:
+        """How many surely carry traffic; the note names the others."""
+        unread = self._adapters.unread
+        if unread:
+            return unread
+        links = [port.link for port in self.ports]
+        doubt = next((link for link in links if isinstance(link, Unread)), None)
+        if doubt:
+            return doubt
+        others = [port.name for port in self.ports if not port.connected]
+        note = f"without a link: {', '.join(others)}" if others else ""
+        return Read(len(self.connected), links[0].evidence if links else "", note)
+
+    @property
+    def speeds(self) -> Fact[str]:
+        """Its connected ports by speed, e.g. ``8 x 400 Gb/s 4X NDR InfiniBand``."""
+        unread = self._adapters.unread
+        if unread:
+            return unread
+        speeds = [port.speed for port in self.connected]
+        for speed in speeds:
+            if isinstance(speed, Unread):
+                return speed
+        counts = Counter(speed.value for speed in speeds if isinstance(speed, Read))
+        listed = sorted(counts.items(), key=lambda one: natural(one[0]))
+        said = ", ".join(f"{count} x {speed}" for speed, count in listed)
+        return Read(said or "none", speeds[0].evidence if speeds else "")
+
+    @property
+    def names_by_slot(self) -> Fact[str]:
+        """The devices of its ports in the order of their PCI addresses."""
+        unread = self._adapters.unread
+        if unread:
+            return unread
+        nowhere = [port.name for port in self.ports if not port.bus_address]
+        if nowhere:
+            return Unread("not_found", f"{nowhere[0]} has no PCI address")
+        ordered = sorted(self.ports, key=lambda port: (port.bus_address, natural(port.name)))
+        return Read(", ".join(dict.fromkeys(port.device for port in ordered)) or "none")
+
+    @property
+    def firmware(self) -> Mapping[str, Fact[str]]:
+        """The versions of its adapters' firmware by kind of board; more than one of a kind are listed."""
+        unread = self._adapters.unread
+        if unread:
+            return {"": unread}
+        found: dict[str, Fact[str]] = {}
+        for port in self.ports:
+            board = port.board
+            if isinstance(board, Unread):
+                return {"": board}
+            found[board.value] = _joined(found.get(board.value), port.firmware)
+        return found
+
+    # --- settings --------------------------------------------------------------------------------
+
+    @property
+    def _settings(self) -> Settings:
+        return self._adapters.around.settings
+
+    @property
+    def crippling(self) -> Fact[int]:
+        """How many settings take the fabric, or a part of it, from every job; the note names them."""
+        return self._counted(
+            [*self._graves(), *self._left_out("NCCL_IB_HCA"), *self._no_interface("NCCL_SOCKET_IFNAME")]
+        )
+
+    @property
+    def left_over(self) -> Fact[int]:
+        """How many settings are for debugging, pin what is tuned, or mean more than they say."""
+        there = self._settings.topology_file
+        if isinstance(there, Unread):
+            return there
+        hca = self._settings.get("NCCL_IB_HCA")
+        traps = Names.parse(hca.value).traps(self._devices) if hca else []
+        stale = [] if there.value else [f"{self._settings.get('NCCL_TOPO_FILE')}: there is no such file"]
+        return self._counted([*self._findings(grave=False), *(f"{hca}: {trap}" for trap in traps), *stale])
+
+    @property
+    def settings_text(self) -> Fact[str]:
+        """All settings as one text, to compare nodes by; where they come from does not count."""
+        return mapped(
+            self._settings.all,
+            lambda found: (
+                " ".join(f"{one.name}={one.value.strip()}" for _, one in sorted(found.items())) or "none"
+            ),
+        )
+
+    @property
+    def plugins_text(self) -> Fact[str]:
+        """The network plugins that are found, as one text."""
+        return mapped(self._settings.plugins, lambda paths: ", ".join(paths) or "none")
+
+    def _counted(self, said: list[str]) -> Fact[int]:
+        settings = self._settings.all
+        return (
+            settings if isinstance(settings, Unread) else Read(len(said), settings.evidence, "; ".join(said))
+        )
+
+    def _findings(self, *, grave: bool) -> list[str]:
+        settings = self._settings.all
+        return [] if isinstance(settings, Unread) else findings(settings.value.values(), grave=grave)
+
+    def _graves(self) -> Iterable[str]:
+        return self._findings(grave=True)
+
+    @property
+    def _devices(self) -> list[str]:
+        return list(dict.fromkeys(port.device for port in self._adapters.ports))
+
+    def _left_out(self, name: str) -> list[str]:
+        """Name declared ports that a list of adapters leaves out; undeclared, the list may know better."""
+        setting = self._settings.get(name)
+        if setting is None or not self._declared:
+            return []
+        listed = Names.parse(setting.value)
+        lost = dict.fromkeys(port.device for port in self.ports if not listed.takes(port.device))
+        return [f"{setting}: leaves out {', '.join(lost)}"] if lost else []
+
+    def _no_interface(self, name: str) -> list[str]:
+        setting = self._settings.get(name)
+        net = self._adapters.around.net.values
+        if setting is None or isinstance(net, Unread):
+            return []
+        listed = Names.parse(setting.value)
+        return [] if any(listed.takes(one) for one in net) else [f"{setting}: no interface of this node"]
+
+    # --- GPUDirect -------------------------------------------------------------------------------
+
+    @property
+    def gpudirect(self) -> Fact[str]:
+        """By what NICs reach the memory of NVIDIA's GPUs: ``peermem``, ``dma_buf`` or ``none``."""
+        modules = document(self._evidence, "gpudirect", missing="not_found")
+        if isinstance(modules.values, Unread):
+            return modules.values
+        loaded = [name for name in _PEERMEM if name in modules.values]
+        if loaded:
+            return Read("peermem", modules.evidence, f"{loaded[0]} is loaded")
+        module, kernel = text(self._evidence, "nvidia-module"), self._kernel
+        if isinstance(module, Unread):
+            return module
+        if isinstance(kernel, Unread):
+            return kernel
+        if _OPEN in module.value and kernel.value >= _DMA_BUF_KERNEL:
+            return Read("dma_buf", module.evidence)
+        which, release = "open" if _OPEN in module.value else "closed", ".".join(map(str, kernel.value))
+        note = f"no nvidia_peermem; the driver's kernel modules are the {which} ones, the kernel is {release}"
+        return Read("none", module.evidence, note)
+
+    @property
+    def gdrcopy(self) -> Fact[bool]:
+        """Whether the module of GDRCopy is loaded."""
+        loaded = document(self._evidence, "gpudirect").values
+        return loaded if isinstance(loaded, Unread) else Read("gdrdrv" in loaded)
+
+    @property
+    def _kernel(self) -> Fact[tuple[int, int]]:
+        release = document(self._evidence, "host").text("kernel", _RELEASE.pattern, "a release")
+        match = _RELEASE.fullmatch(release.value) if isinstance(release, Read) else None
+        if isinstance(release, Unread) or match is None:
+            return release if isinstance(release, Unread) else Unread("garbled", "the kernel's release")
+        return Read((int(match[1]), int(match[2])), release.evidence)
+
+
+def _joined(one: Fact[str] | None, other: Fact[str]) -> Fact[str]:
+    if one is None or isinstance(one, Unread):
+        return one or other
+    if isinstance(other, Unread):
+        return other
+    versions = sorted({*one.value.split(", "), other.value}, key=natural)
+    return Read(", ".join(versions), one.evidence)
+
+
+def _may_be(fact: Fact[str], value: str) -> bool:
+    return isinstance(fact, Unread) or fact.value == value
+
+
+def twins(ports: Iterable[Port]) -> dict[str, list[str]]:
+    """List, by GUID, the adapters that claim it: each should be one."""
+    owners: dict[str, list[str]] = {}
+    for port in ports:
+        guid = port.guid
+        if isinstance(guid, Read):
+            adapter = f"{port.node}/{port.device}"
+            listed = owners.setdefault(guid.value, [])
+            if adapter not in listed:
+                listed.append(adapter)
+    return owners
