@@ -26,14 +26,12 @@ def test_port_rate(fleet: Fleet, observe: Observe) -> None:
     A link that came up with fewer lanes or at a lower rate works, and nothing reports it: a collective
     over it runs at the speed of its slowest port.
 
-    Fix: reseat the cable of the port named here and set both ends to negotiate; where the rate of all
+    Fix: reseat the cable of the slow port and set both ends to negotiate; where the rate of all
     ports differs from the contract, the adapters, cables or switches are not those that were sold.
     """
     for node in fleet.nodes:
         fabric = node.fabric
-        observe(node, connected=fabric.connected_count, across_pool=fabric.speeds)
-        for port in fabric.connected:
-            observe(port, rate=port.line_rate_gbps)
+        observe(node, connected=fabric.connected_count, rate=fabric.slowest_gbps, across_pool=fabric.speeds)
 
 
 def test_link_flaps(fleet: Fleet, observe: Observe) -> None:
@@ -98,11 +96,11 @@ def test_gid_equal(fleet: Fleet, observe: Observe) -> None:
     A port with IPv4 only cannot talk to one with IPv6 only. An index that differs is no fault by itself,
     but UCX, NVSHMEM and the RDMA benchmarks are given one number for all ports.
 
-    Fix: configure the port named here as its peers are; for the index, take its interface down and up
-    while no job uses it, or restart the node.
+    Fix: configure the ports of the node named here as those of its peers; for the index, take the
+    interface down and up while no job uses it, or restart the node.
     """
-    for port in fleet.roce_ports:
-        observe(port, family=port.gid_family, index=port.gid_index)
+    for node in fleet.nodes:
+        observe(node, family=node.fabric.gid_families, index=node.fabric.gid_indices)
 
 
 def test_mtu(fleet: Fleet, observe: Observe) -> None:
@@ -130,7 +128,7 @@ def test_pfc(fleet: Fleet, observe: Observe) -> None:
     last through a reboot.
     """
     for port in fleet.roce_ports:
-        observe(port, priorities=port.lossless)
+        observe(port, at={"port": port.name}, priorities=port.lossless)
 
 
 def test_hca_names(fleet: Fleet, observe: Observe) -> None:

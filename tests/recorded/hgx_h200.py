@@ -23,12 +23,13 @@ COMPUTE = ("mlx5_0", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_9", "mlx5_10"
 FRONT = ("mlx5_1", "mlx5_2")
 SUBNET_MANAGER = 0x14E
 NVSWITCHES = ("0000:05:00.0", "0000:07:00.0", "0000:08:00.0", "0000:09:00.0")
+PFC: dict[str, list[int]] = {hgx_b200.netdev(GPUS + n): [] for n in range(FRONT_ENDS)}
 NCCL = {"NCCL_IB_HCA": "=" + ",".join(COMPUTE)}
 
 
 def node(name: str, index: int) -> list[Item]:
     """Return what the probe brings home from the ``index``-th node of such a cluster (from 1)."""
-    own = {item.id: item for item in fabric.items({}, NCCL, ["nvidia_peermem"])}
+    own = {item.id: item for item in fabric.items(PFC, NCCL, ["nvidia_peermem"])}
     own["infiniband"] = tree("infiniband", "/sys/class/infiniband", infiniband(index))
     own["net"] = tree("net", "/sys/class/net", net())
     change: dict[str, Callable[[Any], Any]] = {"pci": _pci, "nvml": _nvml, "dmi": _dmi}

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from gpuassay.facts import gpudirect
 from gpuassay.facts.link import ETHERNET, INFINIBAND
 from gpuassay.facts.nccl import Names, findings
 from gpuassay.facts.record import mapped
-from gpuassay.facts.source import document, text
 from gpuassay.facts.text import natural
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from gpuassay.facts.adapters import Adapters
+    from gpuassay.facts.gid import Gid
     from gpuassay.facts.nccl import Settings
     from gpuassay.facts.rdma import Port
     from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
 
-_OPEN = "Open Kernel Module"
-_PEERMEM = ("nvidia_peermem", "nv_peer_mem")
-_DMA_BUF_KERNEL = (5, 12)  # NVIDIA, GPUDirect RDMA: the RDMA subsystem takes dma_buf from this one on
-_RELEASE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})(?![0-9])[\x21-\x7e]*")
+T = TypeVar("T")
 
 
 class Fabric:
@@ -77,6 +74,8 @@ class Fabric:
         unread = self._adapters.unread
         if unread:
             return unread
+        if not self.ports and not self._declared:
+            return self._no_ports
         links = [port.link for port in self.ports]
         doubt = next((link for link in links if isinstance(link, Unread)), None)
         if doubt:
@@ -86,38 +85,93 @@ class Fabric:
         return Read(len(self.connected), links[0].evidence if links else "", note)
 
     @property
+    def slowest_gbps(self) -> Fact[float]:
+        """The lowest rate of its connected ports, 0 where there are none; the note names the slow ones."""
+        speeds = self._of_connected(lambda port: port.line_rate_gbps)
+        if isinstance(speeds, Unread):
+            return speeds
+        rates = {name: rate.value for name, rate in speeds.value.items()}
+        slowest, fastest = min(rates.values(), default=0.0), max(rates.values(), default=0.0)
+        slow = [name for name, rate in rates.items() if rate == slowest]
+        return Read(slowest, speeds.evidence, f"at that rate: {', '.join(slow)}" if slowest < fastest else "")
+
+    @property
     def speeds(self) -> Fact[str]:
         """Its connected ports by speed, e.g. ``8 x 400 Gb/s 4X NDR InfiniBand``."""
-        unread = self._adapters.unread
-        if unread:
-            return unread
-        speeds = [port.speed for port in self.connected]
-        for speed in speeds:
-            if isinstance(speed, Unread):
-                return speed
-        counts = Counter(speed.value for speed in speeds if isinstance(speed, Read))
+        speeds = self._of_connected(lambda port: port.speed)
+        if isinstance(speeds, Unread):
+            return speeds
+        counts = Counter(speed.value for speed in speeds.value.values())
         listed = sorted(counts.items(), key=lambda one: natural(one[0]))
         said = ", ".join(f"{count} x {speed}" for speed, count in listed)
-        return Read(said or "none", speeds[0].evidence if speeds else "")
+        return Read(said or "none", speeds.evidence)
+
+    def _of_connected(self, ask: Callable[[Port], Fact[T]]) -> Fact[Mapping[str, Read[T]]]:
+        """Ask each connected port, by name; unread where it is not known which ports there are."""
+        count = self.connected_count
+        if isinstance(count, Unread):
+            return count
+        found = {}
+        for port in self.connected:
+            answer = ask(port)
+            if isinstance(answer, Unread):
+                return answer
+            found[port.name] = answer
+        return Read(found, count.evidence)
 
     @property
     def names_by_slot(self) -> Fact[str]:
         """The devices of its ports in the order of their PCI addresses."""
-        unread = self._adapters.unread
-        if unread:
-            return unread
+        if not self.ports:
+            return self._no_ports
         nowhere = [port.name for port in self.ports if not port.bus_address]
         if nowhere:
             return Unread("not_found", f"{nowhere[0]} has no PCI address")
         ordered = sorted(self.ports, key=lambda port: (port.bus_address, natural(port.name)))
-        return Read(", ".join(dict.fromkeys(port.device for port in ordered)) or "none")
+        return Read(", ".join(dict.fromkeys(port.device for port in ordered)))
+
+    @property
+    def _no_ports(self) -> Unread:
+        return self._adapters.unread or Unread("not_found", "no port of the compute fabric is there")
+
+    @property
+    def gid_families(self) -> Fact[str]:
+        """Of which families its RoCE ports' routable addresses are: ``ipv4``, ``ipv6``, ``ipv4 and ipv6``."""
+        tables = self._gid_tables
+        if isinstance(tables, Unread):
+            return tables
+        families = {"ipv4" if gid.is_ipv4 else "ipv6" for gids in tables.value.values() for gid in gids}
+        return Read(" and ".join(sorted(families)) or "none", tables.evidence)
+
+    @property
+    def gid_indices(self) -> Fact[str]:
+        """At which index its ports have their first routable address, e.g. ``3``; the note tells by port."""
+        tables = self._gid_tables
+        if isinstance(tables, Unread):
+            return tables
+        first = {name: str(min(gid.index for gid in gids)) for name, gids in tables.value.items()}
+        note = ", ".join(f"{name}: {index}" for name, index in first.items())
+        return Read(", ".join(sorted({*first.values()}, key=natural)) or "none", tables.evidence, note)
+
+    @property
+    def _gid_tables(self) -> Fact[Mapping[str, list[Gid]]]:
+        """The routable addresses of its RoCE ports, by port; one that has none is left out."""
+        if not self.roce_ports:
+            return self._no_ports
+        found = {}
+        for port in self.roce_ports:
+            gids = port.gids
+            if isinstance(gids, Unread):
+                return gids
+            found[port.name] = [gid for gid in gids.value if gid.routable]
+        return Read({name: gids for name, gids in found.items() if gids}, gids.evidence)
 
     @property
     def firmware(self) -> Mapping[str, Fact[str]]:
         """The versions of its adapters' firmware by kind of board; more than one of a kind are listed."""
         unread = self._adapters.unread
-        if unread:
-            return {"": unread}
+        if unread or not self.ports:
+            return {"": unread or self._no_ports}
         found: dict[str, Fact[str]] = {}
         for port in self.ports:
             board = port.board
@@ -204,36 +258,12 @@ class Fabric:
     @property
     def gpudirect(self) -> Fact[str]:
         """By what NICs reach the memory of NVIDIA's GPUs: ``peermem``, ``dma_buf`` or ``none``."""
-        modules = document(self._evidence, "gpudirect", missing="not_found")
-        if isinstance(modules.values, Unread):
-            return modules.values
-        loaded = [name for name in _PEERMEM if name in modules.values]
-        if loaded:
-            return Read("peermem", modules.evidence, f"{loaded[0]} is loaded")
-        module, kernel = text(self._evidence, "nvidia-module"), self._kernel
-        if isinstance(module, Unread):
-            return module
-        if isinstance(kernel, Unread):
-            return kernel
-        if _OPEN in module.value and kernel.value >= _DMA_BUF_KERNEL:
-            return Read("dma_buf", module.evidence)
-        which, release = "open" if _OPEN in module.value else "closed", ".".join(map(str, kernel.value))
-        note = f"no nvidia_peermem; the driver's kernel modules are the {which} ones, the kernel is {release}"
-        return Read("none", module.evidence, note)
+        return gpudirect.way(self._evidence)
 
     @property
     def gdrcopy(self) -> Fact[bool]:
         """Whether the module of GDRCopy is loaded."""
-        loaded = document(self._evidence, "gpudirect").values
-        return loaded if isinstance(loaded, Unread) else Read("gdrdrv" in loaded)
-
-    @property
-    def _kernel(self) -> Fact[tuple[int, int]]:
-        release = document(self._evidence, "host").text("kernel", _RELEASE.pattern, "a release")
-        match = _RELEASE.fullmatch(release.value) if isinstance(release, Read) else None
-        if isinstance(release, Unread) or match is None:
-            return release if isinstance(release, Unread) else Unread("garbled", "the kernel's release")
-        return Read((int(match[1]), int(match[2])), release.evidence)
+        return gpudirect.gdrcopy(self._evidence)
 
 
 def _joined(one: Fact[str] | None, other: Fact[str]) -> Fact[str]:

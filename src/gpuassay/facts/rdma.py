@@ -83,24 +83,6 @@ class Port(Link):
         return next((gid for gid in gids if gid.index == index), Gid(index, EMPTY_ADDRESS, None))
 
     @property
-    def gid_family(self) -> Fact[str]:
-        """Of which families its routable addresses are: ``ipv4``, ``ipv6``, ``ipv4 and ipv6``, ``none``."""
-        gids = self._roce_gids
-        if isinstance(gids, Unread):
-            return gids
-        families = {"ipv4" if gid.is_ipv4 else "ipv6" for gid in gids.value if gid.routable}
-        return Read(" and ".join(sorted(families)) or "none", gids.evidence)
-
-    @property
-    def gid_index(self) -> Fact[int]:
-        """The lowest index of a routable address, -1 where there is none."""
-        gids = self._roce_gids
-        if isinstance(gids, Unread):
-            return gids
-        routable = (gid.index for gid in gids.value if gid.routable)
-        return Read(min(routable, default=-1), gids.evidence)
-
-    @property
     def _roce_gids(self) -> Fact[tuple[Gid, ...]]:
         link_layer = self.link_layer
         if isinstance(link_layer, Unread):
