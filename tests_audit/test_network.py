@@ -113,7 +113,7 @@ def test_mtu(fleet: Fleet, observe: Observe) -> None:
     Fix: set the interface's MTU to 9000, or what the switches allow, on every node and every switch port.
     """
     for port in fleet.roce_ports:
-        observe(port, at={"port": port.name}, mtu=port.mtu)
+        observe(port, at=port.rail, mtu=port.mtu)
         observe(port, path_mtu=port.path_mtu)
 
 
@@ -128,7 +128,7 @@ def test_pfc(fleet: Fleet, observe: Observe) -> None:
     last through a reboot.
     """
     for port in fleet.roce_ports:
-        observe(port, at={"port": port.name}, priorities=port.lossless)
+        observe(port, at=port.rail, priorities=port.lossless)
 
 
 def test_hca_names(fleet: Fleet, observe: Observe) -> None:
@@ -165,8 +165,8 @@ def test_firmware_equal(fleet: Fleet, observe: Observe) -> None:
     Fix: update the adapter named here to the version that its peers have, and reset it.
     """
     for node in fleet.nodes:
-        for board, version in node.fabric.firmware.items():
-            observe(node, at={"board": board}, version=version)
+        for board in node.fabric.boards:
+            observe(node, at=board.kind, version=board.firmware)
 
 
 def test_partitions(fleet: Fleet, observe: Observe) -> None:

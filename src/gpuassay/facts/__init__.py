@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gpuassay.facts.fabric import twins
 from gpuassay.facts.gpu import Gpu
+from gpuassay.facts.link import twins
 from gpuassay.facts.node import Node
 from gpuassay.facts.rdma import Port
 from gpuassay.facts.text import natural

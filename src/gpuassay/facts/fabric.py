@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +25,19 @@ if TYPE_CHECKING:
     from gpuassay.judge.fact import Fact
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A kind of adapter, by its board id (PSID), and the firmware of those that a node has."""
+
+    name: str
+    firmware: Fact[str]
+
+    @property
+    def kind(self) -> Mapping[str, str]:
+        """What it is compared with on other nodes: the same kind."""
+        return {"board": self.name}
 
 
 class Fabric:
@@ -167,18 +181,17 @@ class Fabric:
         return Read({name: gids for name, gids in found.items() if gids}, gids.evidence)
 
     @property
-    def firmware(self) -> Mapping[str, Fact[str]]:
-        """The versions of its adapters' firmware by kind of board; more than one of a kind are listed."""
-        unread = self._adapters.unread
-        if unread or not self.ports:
-            return {"": unread or self._no_ports}
+    def boards(self) -> Iterable[Board]:
+        """Its adapters' kinds of board, each with its firmware: a list where a kind has several."""
+        if not self.ports:
+            return [Board("", self._no_ports)]
         found: dict[str, Fact[str]] = {}
         for port in self.ports:
             board = port.board
             if isinstance(board, Unread):
-                return {"": board}
+                return [Board("", board)]
             found[board.value] = _joined(found.get(board.value), port.firmware)
-        return found
+        return [Board(name, firmware) for name, firmware in found.items()]
 
     # --- settings --------------------------------------------------------------------------------
 
@@ -277,16 +290,3 @@ def _joined(one: Fact[str] | None, other: Fact[str]) -> Fact[str]:
 
 def _may_be(fact: Fact[str], value: str) -> bool:
     return isinstance(fact, Unread) or fact.value == value
-
-
-def twins(ports: Iterable[Port]) -> dict[str, list[str]]:
-    """List, by GUID, the adapters that claim it: each should be one."""
-    owners: dict[str, list[str]] = {}
-    for port in ports:
-        guid = port.guid
-        if isinstance(guid, Read):
-            adapter = f"{port.node}/{port.device}"
-            listed = owners.setdefault(guid.value, [])
-            if adapter not in listed:
-                listed.append(adapter)
-    return owners

@@ -13,6 +13,8 @@ from gpuassay.facts.text import pci_address
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
 
@@ -74,6 +76,11 @@ class Link:
     def where(self) -> str:
         """Its place, e.g. ``gpu017/mlx5_0/1``."""
         return f"{self.node}/{self.name}"
+
+    @property
+    def rail(self) -> Mapping[str, str]:
+        """What it is compared with on other nodes: the port of the same name."""
+        return {"port": self.name}
 
     @property
     def link_layer(self) -> Fact[str]:
@@ -229,3 +236,16 @@ def asked(record: Record) -> Record:
 
 def _membership(key: int) -> str:
     return "full" if key & _FULL else "limited"
+
+
+def twins(ports: Iterable[Link]) -> dict[str, list[str]]:
+    """List, by GUID, the adapters that claim it: each should be one."""
+    owners: dict[str, list[str]] = {}
+    for port in ports:
+        guid = port.guid
+        if isinstance(guid, Read):
+            adapter = f"{port.node}/{port.device}"
+            listed = owners.setdefault(guid.value, [])
+            if adapter not in listed:
+                listed.append(adapter)
+    return owners
