@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recorded import fabric
-from recorded.host import Host
+from recorded.host import Host, no_amdgpu
 from recorded.items import NO_FILE, absent, tree
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def node(name: str, _index: int) -> list[Item]:
         *fabric.items(),
         absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}),
         absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}),
+        *no_amdgpu(),
     )
     return [
         *HOST.items(name, devices=devices),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import fabric
-from recorded.host import Host
+from recorded import fabric, health
+from recorded.host import Host, no_amdgpu
 from recorded.items import dashed, file, library, made_up, tree
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def node(name: str, index: int) -> list[Item]:
         ),
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
+        *no_amdgpu(),
     )
     return [*HOST.items(name, kernel_log(), devices), library("nvml", "nvml", nvml(name))]
 
@@ -228,4 +229,5 @@ def device(name: str, rail: int) -> dict[str, Any]:
         },
         "retired_pages_pending": {"unread": "unsupported", "why": "NVML: Not Supported (3)", "code": 3},
         "pcie": {"gen": 5, "gen_max": 5, "width": 16, "width_max": 16},
+        **health.gpu(power_mw=195_000 + 700 * rail, degrees=38 + rail),
     }

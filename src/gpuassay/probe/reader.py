@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import dcb, nccl, system, trees
+from gpuassay.probe import amd, dcb, nccl, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import whole
@@ -23,6 +23,8 @@ TREES = {
     "infiniband": trees.infiniband,
     "net": trees.net,
     "gpudirect": trees.modules,
+    "amdgpu": amd.amdgpu,
+    "kfd": amd.kfd,
 }
 LIBRARIES = {
     "host": system.host,
