@@ -84,8 +84,7 @@ def test_both_junit_files_are_valid(parallel: Run) -> None:
     verdicts = list(parallel.verdicts.values())
     assert set(verdicts) == {"pass", "skip"}
     for verdict in ("pass", "skip"):
-        shown = text.count(f'<property name="verdict" value="{verdict}"')
-        assert shown == verdicts.count(verdict)
+        assert text.count(f'<property name="verdict" value="{verdict}"') == verdicts.count(verdict)
     for shown in ('"tier.won" value="ribbon"', '"tier.ceiling" value="platinum"', '"tier.state" value="won"'):
         assert f"<property name={shown}" in text
 
