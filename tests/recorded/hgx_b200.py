@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import fabric, health
+from recorded import fabric, health, measurements
 from recorded.host import Host, no_amdgpu
 from recorded.items import dashed, file, library, made_up, tree
 
@@ -56,7 +56,11 @@ def node(name: str, index: int) -> list[Item]:
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
         *no_amdgpu(),
     )
-    return [*HOST.items(name, kernel_log(), devices), library("nvml", "nvml", nvml(name))]
+    return [
+        *HOST.items(name, kernel_log(), devices),
+        library("nvml", "nvml", nvml(name)),
+        measurements.dcgm_diag(GPUS),
+    ]
 
 
 MODULE = (

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 COMPUTE = ("mlx5_0", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_9", "mlx5_10", "mlx5_11")
 FRONT = ("mlx5_1", "mlx5_2")
+POWER_MW = 76_000  # of an idle H200
 SUBNET_MANAGER = 0x14E
 NVSWITCHES = ("0000:05:00.0", "0000:07:00.0", "0000:08:00.0", "0000:09:00.0")
 PFC: dict[str, list[int]] = {hgx_b200.netdev(GPUS + n): [] for n in range(FRONT_ENDS)}
@@ -70,6 +71,7 @@ def _nvml(nvml: dict[str, Any]) -> dict[str, Any]:
             "vbios": "96.00.A5.00.03",
             "memory_total_bytes": 143_771 * 1024**2,
         }
+        device["usage"]["power_mw"] = POWER_MW
     return nvml
 
 

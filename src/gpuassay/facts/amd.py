@@ -24,6 +24,16 @@ VERSION: Final = r"\d{1,3}\.\d{1,3}\.\d{1,3}(?:\.\d{5,9})?"
 _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 _NO_SERIAL = frozenset({"", "0", "N/A"})
 
+_NVIDIA_ONLY = (
+    "remapped_rows",
+    "mig",
+    "mig_pending",
+    "persistence",
+    "clocks",
+    "clock_event_reasons",
+    "fields",
+)
+
 # Into how many a compute mode splits a GPU; CPX gives each accelerator die to itself (AMD, Instinct MI300X
 # partitioning guide). Dies by product: AMD's CDNA 3 and CDNA 4 architecture papers.
 _MODES = {"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4}
@@ -111,7 +121,7 @@ class Driver:
                 "ecc": ras.protection(entry.record("ras")),
                 "ecc_errors": ras.errors(entry.record("ras")),
                 "bad_pages": ras.pages(entry.record("ras")),
-                "remapped_rows": ras.UNSUPPORTED,
+                **dict.fromkeys(_NVIDIA_ONLY, ras.UNSUPPORTED),
                 "partition": self._partition(address, entry),
                 "xgmi_links": _plain(self._links(entry)),
                 "power": _power(entry.record("sensors")),
