@@ -156,19 +156,6 @@ def test_guid_unique(fleet: Fleet, observe: Observe) -> None:
         observe(port, others=fleet.guid_twins(port))
 
 
-def test_firmware_equal(fleet: Fleet, observe: Observe) -> None:
-    """Adapters of one kind have one firmware across the pool.
-
-    Firmware decides on congestion control, adaptive routing and how a link trains. A mixed fleet is the
-    usual reason why one node is slow or flaps and nobody can say why.
-
-    Fix: update the adapter named here to the version that its peers have, and reset it.
-    """
-    for node in fleet.nodes:
-        for board in node.fabric.boards:
-            observe(node, at=board.kind, version=board.firmware)
-
-
 def test_partitions(fleet: Fleet, observe: Observe) -> None:
     """InfiniBand ports are members of the partitions that were agreed, the same on all nodes.
 

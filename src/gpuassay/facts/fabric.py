@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,19 +24,6 @@ if TYPE_CHECKING:
     from gpuassay.judge.fact import Fact
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Board:
-    """A kind of adapter, by its board id (PSID), and the firmware of those that a node has."""
-
-    name: str
-    firmware: Fact[str]
-
-    @property
-    def kind(self) -> Mapping[str, str]:
-        """What it is compared with on other nodes: the same kind."""
-        return {"board": self.name}
 
 
 class Fabric:
@@ -180,19 +166,6 @@ class Fabric:
             found[port.name] = [gid for gid in gids.value if gid.routable]
         return Read({name: gids for name, gids in found.items() if gids}, gids.evidence)
 
-    @property
-    def boards(self) -> Iterable[Board]:
-        """Its adapters' kinds of board, each with its firmware: a list where a kind has several."""
-        if not self.ports:
-            return [Board("", self._no_ports)]
-        found: dict[str, Fact[str]] = {}
-        for port in self.ports:
-            board = port.board
-            if isinstance(board, Unread):
-                return [Board("", board)]
-            found[board.value] = _joined(found.get(board.value), port.firmware)
-        return [Board(name, firmware) for name, firmware in found.items()]
-
     # --- settings --------------------------------------------------------------------------------
 
     @property
@@ -277,15 +250,6 @@ class Fabric:
     def gdrcopy(self) -> Fact[bool]:
         """Whether the module of GDRCopy is loaded."""
         return gpudirect.gdrcopy(self._evidence)
-
-
-def _joined(one: Fact[str] | None, other: Fact[str]) -> Fact[str]:
-    if one is None or isinstance(one, Unread):
-        return one or other
-    if isinstance(other, Unread):
-        return other
-    versions = sorted({*one.value.split(", "), other.value}, key=natural)
-    return Read(", ".join(versions), one.evidence)
 
 
 def _may_be(fact: Fact[str], value: str) -> bool:

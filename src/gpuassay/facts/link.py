@@ -213,16 +213,6 @@ class Link:
         return self._of_device.text("node_guid", r"([0-9a-f]{4}:){3}[0-9a-f]{4}", "a GUID")
 
     @property
-    def board(self) -> Fact[str]:
-        """The kind of its board (PSID)."""
-        return self._of_device.text("board_id", r"[A-Za-z0-9_-]{1,32}", "a board id")
-
-    @property
-    def firmware(self) -> Fact[str]:
-        """The version of its firmware."""
-        return self._of_device.text("fw_ver", r"[0-9A-Za-z][0-9A-Za-z._-]{0,31}", "a version")
-
-    @property
     def bus_address(self) -> str:
         """Its PCI address, empty where it is not known."""
         address = self._of_device.text("pci")

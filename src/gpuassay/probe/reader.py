@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import amd, dcb, nccl, system, trees
+from gpuassay.probe import amd, dcb, nccl, packages, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import whole
@@ -23,6 +23,7 @@ TREES = {
     "infiniband": trees.infiniband,
     "net": trees.net,
     "gpudirect": trees.modules,
+    "boot": packages.boot,
     "amdgpu": amd.amdgpu,
     "kfd": amd.kfd,
 }
@@ -95,6 +96,8 @@ def read(question: Question) -> Answer:
 
 def _raw(question: Question) -> Answer:
     place = question.what[0]
+    if question.id == "packages":
+        return Answer(out=document(packages.installed(place)))
     if question.how == "file":
         return whole(place, question.cap)
     if question.how == "tree":
