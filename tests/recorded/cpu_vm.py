@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recorded import hardware
+from recorded import fabric, hardware
 from recorded.host import Host, no_amdgpu
 from recorded.items import NO_FILE, absent, tree
 
@@ -48,6 +48,7 @@ def node(name: str, _index: int) -> list[Item]:
         tree("infiniband", "/sys/class/infiniband", {}),
         tree("net", "/sys/class/net", net),
         *BUILD.items(),
+        *fabric.items(),
         absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}),
         absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}),
         absent("nvidia-params", {"file": "/proc/driver/nvidia/params"}),

@@ -54,11 +54,6 @@ class Description:
     cases: Mapping[str, str] = field(default_factory=dict)
     overlays: tuple[Overlay, ...] = ()
 
-    @property
-    def options(self) -> tuple[str, ...]:
-        """With what the audit is run on it."""
-        return (f"--profile={self.profile}",) if self.profile else ()
-
 
 def healthy() -> list[str]:
     """Return the names of the healthy clusters, whose recordings are committed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import hardware, hgx_b200
+from recorded import fabric, hardware, hgx_b200
 from recorded.hgx_b200 import FRONT_ENDS, GPUS, NIC, function
 from recorded.host import Host
 from recorded.items import absent, file, made_up, tree
@@ -58,6 +58,7 @@ def node(name: str, index: int) -> list[Item]:
         tree("infiniband", "/sys/class/infiniband", infiniband(index)),
         tree("net", "/sys/class/net", net()),
         *BUILD.items(),
+        *fabric.items({hgx_b200.netdev(rail): [3] for rail in range(GPUS)}),
         absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}),
         absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}),
         absent("nvidia-params", {"file": "/proc/driver/nvidia/params"}),

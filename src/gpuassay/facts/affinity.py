@@ -12,10 +12,10 @@ from gpuassay.judge.fact import Read, Unread
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpuassay.facts.adapters import Adapters
     from gpuassay.facts.gpu import Gpu
     from gpuassay.facts.machine import Machine
     from gpuassay.facts.pci import Bus
-    from gpuassay.facts.rdma import Adapters
     from gpuassay.judge.fact import Fact
 
 _UNSAID = -1

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import amd, machine, nvme, packages, system, trees
+from gpuassay.probe import amd, dcb, machine, nccl, nvme, packages, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import whole
@@ -25,6 +25,7 @@ TREES = {
     "processors": machine.processors,
     "numa": machine.numa,
     "nvme": machine.nvme,
+    "gpudirect": trees.modules,
     "boot": packages.boot,
     "amdgpu": amd.amdgpu,
     "kfd": amd.kfd,
@@ -34,6 +35,8 @@ LIBRARIES = {
     "cpuinfo": system.cpuinfo,
     "clock": system.clock,
     "nvme-health": nvme.health,
+    "dcb": dcb.dcb,
+    "nccl": nccl.nccl,
 }
 
 
