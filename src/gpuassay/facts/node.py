@@ -10,6 +10,7 @@ from gpuassay.facts.kernel_log import KernelLog
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
 from gpuassay.facts.rdma import ETHERNET, INFINIBAND, Adapters
 from gpuassay.facts.record import mapped
+from gpuassay.facts.settings import Settings
 from gpuassay.facts.source import Silence
 from gpuassay.judge.fact import Read, Unread
 
@@ -150,6 +151,11 @@ class Node:
     def uptime_hours(self) -> Fact[float]:
         """For how many hours its kernel has been up."""
         return host.uptime_hours(self._evidence)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """How it is set up: limits, memory, processors, file systems, services."""
+        return Settings(self._evidence)
 
     @cached_property
     def kernel_log(self) -> KernelLog:

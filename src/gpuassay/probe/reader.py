@@ -6,10 +6,10 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import system, trees
+from gpuassay.probe import hosttrees, localfiles, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
-from gpuassay.probe.files import whole
+from gpuassay.probe.files import attributes, whole
 from gpuassay.probe.items import Question
 from gpuassay.probe.kmsg import kmsg
 
@@ -17,8 +17,24 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-TREES = {"dmi": trees.dmi, "pci": trees.pci, "infiniband": trees.infiniband, "net": trees.net}
-LIBRARIES = {"host": system.host, "cpuinfo": system.cpuinfo, "clock": system.clock}
+TREES = {
+    "acs": hosttrees.acs,
+    "cpu": hosttrees.cpu,
+    "dmi": trees.dmi,
+    "edac": hosttrees.edac,
+    "infiniband": trees.infiniband,
+    "iommu": hosttrees.iommu,
+    "net": trees.net,
+    "pci": trees.pci,
+}
+LIBRARIES = {
+    "clock": system.clock,
+    "cmdline": localfiles.cmdline,
+    "cpuinfo": system.cpuinfo,
+    "host": system.host,
+    "mounts": localfiles.mounts,
+    "own-name": localfiles.own_name,
+}
 
 
 class Reader:
@@ -83,6 +99,9 @@ def _raw(question: Question) -> Answer:
     place = question.what[0]
     if question.how == "file":
         return whole(place, question.cap)
+    if question.how == "files":
+        found = attributes("", (path.lstrip("/") for path in question.what))
+        return Answer(out=document({f"/{path}": content for path, content in found.items()}))
     if question.how == "tree":
         return Answer(out=document(TREES[question.id](place)))
     if question.id == "kmsg":
