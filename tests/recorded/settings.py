@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from recorded.items import command, library, tree
+from recorded.items import absent, command, file, library, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,10 +36,11 @@ def items(host: Host, devices: Iterable[Item]) -> list[Item]:
     metal = host.virt == "none"
     pci = next((json.loads(item.out) for item in devices if item.id == "pci"), {})
     nvidia = any(item.id == "nvidia-module" and item.status == "ok" for item in devices)
+    params = "/proc/driver/nvidia/params"
     words = ["iommu=pt", "numa_balancing=disable"] if metal else []
-    systemctl = ["systemctl", "list-units", "--state=failed", "--plain", "--no-legend", "--no-pager", *UNITS]
+    systemctl = ["systemctl", "list-units", "--state=failed", "--plain", "--no-pager", *UNITS]
     return [
-        _settings(host, nvidia=nvidia),
+        _settings(host),
         library("cmdline", "cmdline", {"words": words, "others": 5}),
         library("mounts", "mounts", _mounts(host)),
         library("own-name", "own name", {"addresses": [{"family": "ipv4", "kind": "other", "own": True}]}),
@@ -47,11 +48,12 @@ def items(host: Host, devices: Iterable[Item]) -> list[Item]:
         tree("edac", "/sys/devices/system/edac/mc", _edac(host) if metal else {}),
         tree("iommu", "/sys/kernel/iommu_groups", _groups(pci) if metal else {}),
         tree("acs", PCI, _acs(pci, metal=metal)),
-        command("failed-units", systemctl, ""),
+        file("nvidia-params", params, PARAMS) if nvidia else absent("nvidia-params", {"file": params}),
+        command("failed-units", systemctl, "0 loaded units listed.\n"),
     ]
 
 
-def _settings(host: Host, *, nvidia: bool) -> Item:
+def _settings(host: Host) -> Item:
     total = host.memory // 1024
     memory = {
         "MemTotal": f"{total} kB",
@@ -73,8 +75,6 @@ def _settings(host: Host, *, nvidia: bool) -> Item:
         "/sys/kernel/security/lockdown": "[none] integrity confidentiality",
         "/sys/devices/system/node/online": "0-1" if host.virt == "none" else "0",
     }
-    if nvidia:
-        content["/proc/driver/nvidia/params"] = PARAMS.strip()
     return replace(library("settings", "", content), asked={"files": list(content)})
 
 

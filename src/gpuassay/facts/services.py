@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
 
-_UNIT = re.compile(r"[●*]?\s*([\w@.\\:-]{1,256}\.\w{1,16})\s+\S+\s+failed\s+\S+(?:\s.*)?")
+_UNIT = re.compile(r"^[ ●*]*([\w@.\\:-]{1,256}\.\w{1,16}) +\S+ +failed +\S+", re.MULTILINE)
+_TOTAL = re.compile(r"^(\d{1,6}) (?:loaded )?units listed", re.MULTILINE | re.ASCII)
 _NO_SYSTEMD = re.compile(r"not been booted with systemd|Failed to connect to bus|No such file")
 
 # mm/oom_kill.c; "Memory cgroup out of memory" is a job that reached the limit of its own.
 _KILLED = re.compile(
     rb"^[0-7],[0-9]+,[0-9]+,[^;]*;Out of memory: Kill(?:ed)? process (.{0,80})", re.MULTILINE
 )
+_STRAY = re.compile(rb"^(?![0-9]{1,9},[0-9]{1,19},[0-9]{1,19},[^;\n]*;| ).+", re.MULTILINE)
 _COUNT = r"[0-9]{1,18}"
 _DAY = 86400
 
@@ -33,34 +35,29 @@ def failed_units(evidence: Evidence) -> Fact[int]:
         if units.kind == "not_found" or (item and _NO_SYSTEMD.search(item.err)):
             return Unread("denied", "no systemd can be asked from here", units.evidence)
         return units
-    names = []
-    for line in filter(None, map(str.strip, units.value.splitlines())):
-        match = _UNIT.fullmatch(line)
-        if match is None:
-            return Unread("garbled", f"not a line of systemctl: '{brief(line)}'", units.evidence)
-        names.append(match[1])
+    names, total = _UNIT.findall(units.value), _TOTAL.search(units.value)
+    if total is None or int(total[1]) != len(names):
+        return Unread("garbled", "systemctl does not count as many units as it lists", units.evidence)
     return Read(len(names), units.evidence, f"failed: {', '.join(names)}" if names else "")
 
 
 def killed_for_memory(evidence: Evidence) -> Fact[int]:
     """Count the processes that the kernel killed because the machine, not a job's limit, had no memory."""
-    log = take(evidence, "kmsg")
-    if isinstance(log, Unread):
-        item = evidence.item("kmsg")
-        if item is not None and item.truncated and item.out:
-            found = _KILLED.findall(item.out)
-            return Read(len(found), log.evidence, _victims(found)) if found else log
-        if log.kind == "not_found":
-            return Unread("denied", f"no kernel log here: {log.why}", log.evidence)
-        return log
-    if b";" not in log.value.out:
-        return Unread("garbled", "no record in the kernel log", log.evidence)
-    found = _KILLED.findall(log.value.out)
-    return Read(len(found), log.evidence, _victims(found))
-
-
-def _victims(found: list[bytes]) -> str:
-    return f"the last: process {brief(found[-1].decode(errors='replace'))}" if found else ""
+    item = evidence.item("kmsg")
+    if item is None or item.status != "ok":
+        lack = take(evidence, "kmsg")
+        if isinstance(lack, Unread) and lack.kind == "not_found":
+            return Unread("denied", f"no kernel log here: {lack.why}", lack.evidence)
+        return lack if isinstance(lack, Unread) else Unread("failed", "the kernel log came with an error")
+    # Where the older part was cut off, the first line may be the rest of one.
+    out = item.out.partition(b"\n")[2] if item.truncated else item.out
+    stray = _STRAY.search(out)
+    if stray or not out:
+        why = brief(stray[0].decode(errors="replace")) if stray else ""
+        return Unread("garbled", f"no record of a kernel log: '{why}'", evidence.ref(item))
+    found = _KILLED.findall(out)
+    note = f"the last: process {brief(found[-1].decode(errors='replace'))}" if found else ""
+    return Read(len(found), evidence.ref(item), note)
 
 
 class MemoryErrors(NamedTuple):

@@ -136,10 +136,10 @@ class Settings:
     @property
     def gpu_counters(self) -> Fact[bool]:
         """Whether users other than root may read the GPU's performance counters."""
-        params = self._files.look("/proc/driver/nvidia/params")
+        params = text(self._evidence, "nvidia-params")
         if isinstance(params, Unread):
             return params
-        match = _ADMIN_ONLY.search(str(params.value))
+        match = _ADMIN_ONLY.search(params.value)
         if match is None:
             return Unread("garbled", "no RmProfilingAdminOnly among the module's parameters", params.evidence)
         return Read(match[1] == "0", params.evidence, f"RmProfilingAdminOnly is {match[1]}")

@@ -100,9 +100,8 @@ QUESTIONS = (
             "/sys/kernel/mm/transparent_hugepage/enabled",
             "/sys/kernel/security/lockdown",
             "/sys/devices/system/node/online",
-            "/proc/driver/nvidia/params",
         ),
-        purpose="Shows how memory, swap, profiling and the NVIDIA kernel module are set up.",
+        purpose="Shows how memory, swap and profiling are set up.",
     ),
     Question(
         id="cmdline",
@@ -187,6 +186,12 @@ QUESTIONS = (
         purpose="Gives the same version from a second witness.",
     ),
     Question(
+        id="nvidia-params",
+        how="file",
+        what=("/proc/driver/nvidia/params",),
+        purpose="Shows the parameters of the NVIDIA kernel module, such as who may profile.",
+    ),
+    Question(
         id="kmsg",
         how="library",
         what=("kmsg",),
@@ -211,7 +216,6 @@ QUESTIONS = (
             "list-units",
             "--state=failed",
             "--plain",
-            "--no-legend",
             "--no-pager",
             "nvidia-persistenced*",
             "nvidia-dcgm*",
