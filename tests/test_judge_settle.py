@@ -121,7 +121,28 @@ def test_a_check_that_observes_nothing_is_an_error() -> None:
     """On the nodes that it was asked of, and also where it belongs to the cluster as a whole."""
     assert judged(bench(table(), N1)).reason == "n1: value: 0 of 1 gpus observed"
     shared = judged(bench(table(over="cluster"), N1))
-    assert (shared.verdict, shared.reason) == (Verdict.ERROR, "the check observed nothing")
+    assert (shared.verdict, shared.reason) == (Verdict.ERROR, "cluster: value was not observed")
+
+
+def test_each_metric_of_the_cluster_must_have_been_observed() -> None:
+    """A check of the cluster that leaves one of its metrics out has not done its work."""
+    on = bench(table("value = { is = 1 }\nother = { is = 1 }", over="cluster"), N1)
+    found = judged(on, [(Thing("", "", ()), ONE)])
+
+    assert (found.verdict, found.reason) == (Verdict.ERROR, "cluster: other was not observed")
+
+
+def test_what_a_mute_witness_may_have_hidden_takes_its_reason() -> None:
+    """Declared and not shown, as the bus may not be read: unseen. What the driver showed is an error."""
+    denied = Unread("denied", "Permission denied", "nodes/n1#8")
+    pools = pool("n1", GPUS, "gpus = 8")
+    hidden = Node("n1", counts={"bus": denied, "driver": 0})
+    found = judged(bench(table(), hidden, pools=pools))
+    assert (found.verdict, found.rows[0].evidence) == (Verdict.UNSEEN, "nodes/n1#8")
+    assert found.reason == "n1: value: 0 of 8 gpus observed: Permission denied"
+
+    shown = Node("n1", counts={"bus": denied, "driver": 8})
+    assert judged(bench(table(), shown, pools=pools)).verdict is Verdict.ERROR
 
 
 @pytest.mark.parametrize(

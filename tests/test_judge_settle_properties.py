@@ -132,10 +132,10 @@ def test_the_order_of_nodes_and_observations_decides_nothing(
     assert gist(settled(site, nodes, seen)) == gist(settled(site, others, mixed))
 
 
-@given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.data())
-def test_nothing_gets_better_by_being_left_out(sizes: list[int], data: st.DataObject) -> None:
-    """Where a witness has counted the GPUs, to say less of any of them is an error."""
-    nodes = [Node(f"n{number}", counts={"bus": size}) for number, size in enumerate(sizes, 1)]
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=4), unread, st.data())
+def test_nothing_gets_better_by_being_left_out(sizes: list[int], mute: Unread, data: st.DataObject) -> None:
+    """Where a witness has counted the GPUs, to say less of any is an error, though another one is mute."""
+    nodes = [Node(f"n{number}", counts={"bus": size, "driver": mute}) for number, size in enumerate(sizes, 1)]
     gpus = [gpu(node.name, index) for node, size in zip(nodes, sizes, strict=True) for index in range(size)]
     seen = [(one, {metric: data.draw(facts)}) for one in gpus for metric in METRICS]
     left_out = data.draw(st.integers(0, len(seen) - 1))

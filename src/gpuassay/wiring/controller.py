@@ -19,6 +19,7 @@ from gpuassay.report.results import assemble, failed_outcome, graver, is_red
 from gpuassay.report.words import plural, status
 from gpuassay.session import SESSION, Request, Session, context, gather, now, prepare
 from gpuassay.suite import SuiteError, check_id, load_suite
+from gpuassay.wiring.judge import cause
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -142,6 +143,15 @@ class Controller:
             check = self._check_of(report.nodeid)
             if check is not None:
                 self._record(check, failed_outcome("the process that judged this check died"))
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Take a file that skips itself, or cannot be imported, for an error of every check in it."""
+        if self._recording is None or report.passed:
+            return
+        file = (self._config.rootpath / report.nodeid).resolve()
+        for check in self._config.stash[SESSION].suite.catalog.checks.values():
+            if self._root / check.path.partition("::")[0] == file:
+                self._record(check.id, failed_outcome(f"its file could not be collected: {cause(report)}"))
 
     def _record(self, check: str, outcome: Document) -> None:
         """Keep an outcome; of a check that was run again, which plugins can do, the graver one."""

@@ -94,7 +94,7 @@ class Judge:
             return report
         outcome = item.stash.get(OUTCOME, None)
         if outcome is None and (call.when == "call" or not report.passed):
-            outcome = failed_outcome(f"the check could not be run: {_cause(report)}")
+            outcome = failed_outcome(f"the check could not be run: {cause(report)}")
             self._label(item, outcome)
             report.user_properties = list(item.user_properties)
         if outcome is not None:
@@ -106,7 +106,8 @@ class Judge:
         return report
 
 
-def _cause(report: pytest.TestReport) -> str:
+def cause(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Say in one line why something could not be run."""
     if isinstance(report.longrepr, tuple):
         return report.longrepr[2]
     lines = report.longreprtext.strip().splitlines()
