@@ -34,7 +34,7 @@ def items(host: Host, devices: Iterable[Item]) -> list[Item]:
     """Return what the probe finds out about the settings of a host with these devices."""
     devices = list(devices)
     metal = host.virt == "none"
-    pci = next((json.loads(item.out) for item in devices if item.id == "pci"), {})
+    pci: dict[str, Any] = next((json.loads(item.out) for item in devices if item.id == "pci"), {})
     nvidia = any(item.id == "nvidia-module" and item.status == "ok" for item in devices)
     params = "/proc/driver/nvidia/params"
     words = ["iommu=pt", "numa_balancing=disable"] if metal else []

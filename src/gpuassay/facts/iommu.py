@@ -6,12 +6,12 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gpuassay.facts.pci import Bus
 from gpuassay.facts.source import document, take
 from gpuassay.facts.text import natural
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
+    from gpuassay.facts.pci import Bus
     from gpuassay.facts.record import Record
     from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
@@ -38,11 +38,10 @@ _OWN_SWITCH = "0x15b3"
 class Dma:
     """The paths of direct memory access on one host."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        """Take the evidence of a node."""
+    def __init__(self, evidence: Evidence, bus: Bus) -> None:
+        """Take the evidence of a node, and its PCI bus."""
         self._evidence = evidence
-        self._bus = Bus(evidence)
-        self._pci = document(evidence, "pci", missing="not_found")
+        self._bus = bus
 
     @property
     def _arm(self) -> bool:
@@ -166,17 +165,18 @@ class Dma:
         endpoints = self._endpoints
         if isinstance(endpoints, Unread):
             return endpoints
-        above = {name: _text(entry, "parent") for name, entry in self._pci.items()}
-        ports = set()
+        pci, ports, seen = self._bus.devices, set(), set()
         for endpoint in endpoints.value:
-            place, seen = above.get(endpoint, ""), set()
+            place = _text(pci.record(endpoint), "parent")
             while place and place not in seen:
                 seen.add(place)
-                entry = self._pci.record(place)
-                if above.get(place) and _text(entry, "class").startswith(_BRIDGE):
-                    ports |= {place} if _text(entry, "vendor") != _OWN_SWITCH else set()
-                place = above.get(place, "")
-        return Read(ports, self._pci.evidence)
+                entry = pci.record(place)
+                above = _text(entry, "parent")
+                bridge = _text(entry, "class").startswith(_BRIDGE)
+                if above and bridge and _text(entry, "vendor") != _OWN_SWITCH:
+                    ports.add(place)
+                place = above
+        return Read(ports, pci.evidence)
 
 
 def _devices(group: Record) -> Fact[frozenset[str]]:

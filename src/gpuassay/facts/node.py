@@ -155,7 +155,7 @@ class Node:
     @cached_property
     def settings(self) -> Settings:
         """How it is set up: limits, memory, processors, file systems, services."""
-        return Settings(self._evidence)
+        return Settings(self._evidence, self._bus)
 
     @cached_property
     def kernel_log(self) -> KernelLog:

@@ -14,6 +14,7 @@ from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
     from gpuassay.facts.localdisk import Space
+    from gpuassay.facts.pci import Bus
     from gpuassay.facts.power import Processors
     from gpuassay.facts.record import Record
     from gpuassay.facts.services import OwnName
@@ -37,9 +38,10 @@ _TIERING = 2  # NUMA_BALANCING_MEMORY_TIERING, linux/sched/sysctl.h
 class Settings:
     """How one host is set up. Everything is read when it is first asked for."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        """Take the evidence of a node."""
+    def __init__(self, evidence: Evidence, bus: Bus) -> None:
+        """Take the evidence of a node, and its PCI bus."""
         self._evidence = evidence
+        self._bus = bus
 
     @cached_property
     def _files(self) -> Record:
@@ -174,7 +176,7 @@ class Settings:
     @cached_property
     def dma(self) -> iommu.Dma:
         """How its devices reach memory and each other."""
-        return iommu.Dma(self._evidence)
+        return iommu.Dma(self._evidence, self._bus)
 
     @property
     def failed_units(self) -> Fact[int]:
