@@ -102,10 +102,13 @@ def one_check(pytester: pytest.Pytester, body: str, *options: str, before: str =
     return audit(pytester, *options)
 
 
-def pytest_process(folder: Path, *words: str, python: Sequence[str] = (sys.executable,)) -> Run:
+def pytest_process(
+    folder: Path, *words: str, python: Sequence[str] = (sys.executable,), run_dir: bool = True
+) -> Run:
     """Run pytest in a process of its own, with the run's folder ``run`` in this folder."""
+    where = [f"--run-dir={folder / 'run'}"] if run_dir else []
     done = subprocess.run(
-        [*python, "-m", "pytest", *QUICK, f"--run-dir={folder / 'run'}", *words],
+        [*python, "-m", "pytest", *QUICK, *where, *words],
         cwd=folder,
         capture_output=True,
         text=True,

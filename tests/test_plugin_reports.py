@@ -178,7 +178,7 @@ def validate(results: Results) -> None:
 
 
 def test_everything_at_once_still_holds_to_the_schema(pytester: pytest.Pytester, tmp_path: Path) -> None:
-    """Waivers of every state, nodes out of service, changed limits, spares: a site file that says all it can."""
+    """Waivers, nodes out of service, changed limits, spares: a site file that says all it can."""
     site = (HGX / "site.toml").read_text(encoding="utf-8")
     more = """
 [[out]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuassay.judge.catalog import TIERS
-from gpuassay.suite import PHASES, SuiteError, find_root
+from gpuassay.suite import PHASES, SuiteError, find_root, is_phase
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,6 +59,12 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     if root is not None:
         _register(config, root)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass over the checks of a suite that was met and not asked for: they would have no fleet to look at."""
+    asked_for = config.pluginmanager.has_plugin("gpuassay-judge")
+    return True if not asked_for and is_phase(collection_path) else None
 
 
 def _register(config: pytest.Config, root: Path) -> None:

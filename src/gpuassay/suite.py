@@ -97,6 +97,11 @@ def check_id(root: Path, path: Path, function: str) -> str | None:
     return f"{PHASES[folder]}.{area}.{function.removeprefix('test_')}"
 
 
+def is_phase(folder: Path) -> bool:
+    """Tell whether a folder holds the checks of a phase of some suite."""
+    return folder.name in PHASES and _is_root(folder.parent)
+
+
 def _is_root(folder: Path) -> bool:
     return (folder / THRESHOLDS).is_file() and any((folder / phase).is_dir() for phase in PHASES)
 
