@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as settings_of_runs
 from hypothesis import strategies as st
 
 from facts_evidence import absent, evidence, node, unread, value
@@ -69,6 +70,7 @@ def test_a_healthy_node_has_every_fact() -> None:
     assert found["wake_up_us"].value == 2  # C6 is switched off
 
 
+@settings_of_runs(deadline=None, max_examples=50)  # a node of eight GPUs is read each time
 @given(st.sampled_from(ITEMS), st.binary(max_size=200), st.sampled_from(STATUSES), st.booleans())
 def test_any_bytes_give_facts(item: str, out: bytes, status: str, truncated: bool) -> None:  # noqa: FBT001
     """No byte sequence in any item, with any status, makes a reader raise or give None."""
@@ -83,6 +85,7 @@ VALUES = st.recursive(
 )
 
 
+@settings_of_runs(deadline=None, max_examples=50)
 @given(st.data())
 def test_any_change_in_a_healthy_document_gives_facts(data: st.DataObject) -> None:
     """A single odd value, anywhere, is found out by its reader."""
