@@ -38,7 +38,10 @@ HEALTHY = small(
     uptime="7200.00 1.00\n",
 )
 DOCUMENTS = sorted(key for key, content in HEALTHY.items() if isinstance(content, dict))
-ITEMS = [*sorted(HEALTHY), "nvidia-smi-xml", "nvidia-sysfs-version", "virt"]
+ITEMS = [
+    *(*sorted(HEALTHY), "nvidia-smi-xml", "nvidia-sysfs-version", "virt"),
+    *("amdgpu", "amdgpu-version", "kfd", "rocm", "amd-smi"),
+]
 STATUSES = ["ok", "not_found", "denied", "timed_out", "failed", "unsupported"]
 NEEDS = ["gpu", "nvidia", "amd", "rdma", "roce", "infiniband", "vm", "bare_metal", "slurm", ""]
 
@@ -56,9 +59,16 @@ XML = st.text(string.ascii_letters + "<>/&;![]\"'= \n", max_size=200).map(
 
 def facts(node: Node) -> Iterator[tuple[str, Any]]:
     """Ask a node, its GPUs and its ports for everything that they know."""
-    for subject in (node, *node.gpus, *node.ports):
+    told = [part for gpu in node.gpus for part in (gpu.health, gpu.condition)]
+    for subject in (node, *node.gpus, *node.ports, *told):
         for name in dir(type(subject)):
-            if not name.startswith("_") and name not in ("shows", "sightings", "kernel_log"):
+            if not name.startswith("_") and name not in (
+                "shows",
+                "sightings",
+                "kernel_log",
+                "amdgpu",
+                "amdgpu_log",
+            ):
                 yield name, getattr(subject, name)
     for need in NEEDS:
         yield need, node.shows(need)
@@ -85,6 +95,11 @@ SOUND: dict[str, Callable[[Any], bool]] = {
         ["gpus_on_bus", "gpus_in_driver", "gpus_seen", "routable_gids", "bus", "driver"], is_count
     ),
     "remap_banks_exhausted": is_count,
+    **dict.fromkeys(["uncorrected_errors", "corrected_errors", "lifetime_uncorrected_errors"], is_count),
+    **dict.fromkeys(["sram_threshold_exceeded", "inforom_valid", "power_brake"], is_among(*FLAGS)),
+    **dict.fromkeys(["hw_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown"], is_among(*FLAGS)),
+    **dict.fromkeys(["idle_power_w", "held_mib", "orphaned_mib"], lambda value: value >= 0),
+    "thermal_margin_c": lambda value: type(value) is int and abs(value) <= 400,
     "driver_version": lambda value: value.replace(".", "").isdecimal(),
 }
 

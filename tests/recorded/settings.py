@@ -114,7 +114,7 @@ def _cpu(host: Host, *, metal: bool) -> dict[str, Any]:
         return {"frequency": [], "idle": [poll, guest]}
     frequency = {
         "cpus": cpus,
-        "scaling_driver": "intel_pstate",
+        "scaling_driver": "amd-pstate-epp" if "AMD" in host.cpu else "intel_pstate",
         "scaling_governor": "performance",
         "energy_performance_preference": "performance",
         "scaling_max_freq": "4000000",
@@ -129,7 +129,8 @@ def _cpu(host: Host, *, metal: bool) -> dict[str, Any]:
 def _edac(host: Host) -> dict[str, Any]:
     since = str(int(host.uptime) - 40)
     counts = {"ce_count": "0", "ue_count": "0", "seconds_since_reset": since}
-    return {f"mc{number}": {"mc_name": f"Intel_10nm Socket#{number // 4}", **counts} for number in range(8)}
+    name = "F19h_M10h" if "AMD" in host.cpu else "Intel_10nm Socket"
+    return {f"mc{number}": {"mc_name": f"{name}#{number // 4}", **counts} for number in range(8)}
 
 
 def _groups(pci: dict[str, Any]) -> dict[str, Any]:

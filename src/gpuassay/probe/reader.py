@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import hosttrees, localfiles, system, trees
+from gpuassay.probe import amd, hosttrees, localfiles, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import attributes, whole
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 TREES = {
     "acs": hosttrees.acs,
+    "amdgpu": amd.amdgpu,
     "cpu": hosttrees.cpu,
     "dmi": trees.dmi,
     "edac": hosttrees.edac,
     "infiniband": trees.infiniband,
     "iommu": hosttrees.iommu,
+    "kfd": amd.kfd,
     "net": trees.net,
     "pci": trees.pci,
 }
