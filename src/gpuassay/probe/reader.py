@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import amd, hosttrees, localfiles, system, trees
+    "acs": hosttrees.acs,
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import attributes, whole
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 TREES = {
     "acs": hosttrees.acs,
     "amdgpu": amd.amdgpu,
+    "boot": packages.boot,
     "cpu": hosttrees.cpu,
     "dmi": trees.dmi,
     "edac": hosttrees.edac,
@@ -99,6 +100,8 @@ def read(question: Question) -> Answer:
 
 def _raw(question: Question) -> Answer:
     place = question.what[0]
+    if question.id == "packages":
+        return Answer(out=document(packages.installed(place)))
     if question.how == "file":
         return whole(place, question.cap)
     if question.how == "files":
