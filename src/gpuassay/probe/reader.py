@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import amd, hosttrees, localfiles, packages, system, trees
+from gpuassay.probe import amd, dcb, hosttrees, localfiles, nccl, packages, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import attributes, whole
@@ -18,23 +18,26 @@ if TYPE_CHECKING:
     from typing import Self
 
 TREES = {
-    "acs": hosttrees.acs,
-    "amdgpu": amd.amdgpu,
-    "boot": packages.boot,
-    "cpu": hosttrees.cpu,
     "dmi": trees.dmi,
-    "edac": hosttrees.edac,
-    "infiniband": trees.infiniband,
-    "iommu": hosttrees.iommu,
-    "kfd": amd.kfd,
-    "net": trees.net,
     "pci": trees.pci,
+    "infiniband": trees.infiniband,
+    "net": trees.net,
+    "gpudirect": trees.modules,
+    "boot": packages.boot,
+    "amdgpu": amd.amdgpu,
+    "kfd": amd.kfd,
+    "cpu": hosttrees.cpu,
+    "edac": hosttrees.edac,
+    "iommu": hosttrees.iommu,
+    "acs": hosttrees.acs,
 }
 LIBRARIES = {
-    "clock": system.clock,
-    "cmdline": localfiles.cmdline,
-    "cpuinfo": system.cpuinfo,
     "host": system.host,
+    "cpuinfo": system.cpuinfo,
+    "clock": system.clock,
+    "dcb": dcb.dcb,
+    "nccl": nccl.nccl,
+    "cmdline": localfiles.cmdline,
     "mounts": localfiles.mounts,
     "own-name": localfiles.own_name,
 }
