@@ -51,7 +51,6 @@ def node(name: str, _index: int) -> list[Item]:
         *fabric.items(),
         absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}),
         absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}),
-        absent("nvidia-params", {"file": "/proc/driver/nvidia/params"}),
         *no_amdgpu(),
     )
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from recorded.items import file, library, tree
+from recorded.items import library, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,14 +97,3 @@ def drive(number: int, model: str, size: int) -> dict[str, Any]:
         "numa_node": "0",
     }
     return about | {"sectors": {f"nvme{number}n1": str(size // 512)}}
-
-
-def module_parameters(**changed: str) -> Item:
-    """Return the settings of NVIDIA's kernel module, some of them."""
-    settings = {
-        "ModifyDeviceFiles": "1",
-        "RmProfilingAdminOnly": "0",
-        "CoherentGPUMemoryMode": '""',
-    } | changed
-    lines = "".join(f"{key}: {value}\n" for key, value in settings.items())
-    return file("nvidia-params", "/proc/driver/nvidia/params", lines)

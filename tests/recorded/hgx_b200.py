@@ -65,7 +65,6 @@ def node(name: str, index: int) -> list[Item]:
         ),
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
-        hardware.module_parameters(),
         *no_amdgpu(),
     )
     return [

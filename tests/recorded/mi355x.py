@@ -61,7 +61,6 @@ def node(name: str, index: int) -> list[Item]:
         *fabric.items({hgx_b200.netdev(rail): [3] for rail in range(GPUS)}),
         absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}),
         absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}),
-        absent("nvidia-params", {"file": "/proc/driver/nvidia/params"}),
         tree(
             "amdgpu", "/sys/bus/pci/drivers/amdgpu", {gpu(rail): device(name, rail) for rail in range(GPUS)}
         ),
