@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from gpuassay.judge.advised import Advised
 from gpuassay.judge.advisories import Advisory, version
 from gpuassay.judge.config import (
     FLAG,
@@ -22,7 +23,7 @@ from gpuassay.judge.config import (
     shown,
     word,
 )
-from gpuassay.judge.rules import BOUNDS, Advised, Bands, Equal, OneOf, Reference, Rule, Ungradable, Versions
+from gpuassay.judge.rules import BOUNDS, Bands, Equal, OneOf, Reference, Rule, Ungradable, Versions
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.versions import SCHEMES, line_of
 from gpuassay.judge.wording import kind_of, show
@@ -79,6 +80,12 @@ class Limit:
     def same(self) -> bool:
         """Whether the reference is the value that most of the pool has."""
         return isinstance(self.rule, Equal) and self.rule.of is None
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether there is a value that fails; of some things a limit only warns."""
+        hard = not isinstance(self.rule, Bands) or any(bound.startswith("fail") for bound in self.rule.bounds)
+        return hard and not self.softened
 
     @property
     def text(self) -> str:
