@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from recorded import exposure
 from recorded.items import absent, command, dashed, file, library, made_up, tree
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Host:
             tree("dmi", "/sys/class/dmi/id", self._dmi()),
             library("clock", "adjtimex", CLOCK),
             *devices,
+            exposure.item(virtual=self.virt != "none"),
             kernel_log((*BOOT, *log)),
             command("virt", ["systemd-detect-virt"], f"{self.virt}\n", status=int(self.virt == "none")),
         ]

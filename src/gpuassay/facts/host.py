@@ -29,6 +29,10 @@ _MACHINES = re.compile(
     "acrn|amazon|apple|bhyve|bochs|google|kvm|microsoft|oracle|parallels|powervm|qemu|qnx|sre|uml|vm-other|vmware"
     "|xen|zvm"
 )
+# What it prints inside a container (the same page).
+_CONTAINERS = re.compile(
+    "container-other|docker|lxc|lxc-libvirt|openvz|podman|pouch|proot|rkt|systemd-nspawn|wsl"
+)
 _LONGEST_UPTIME = 100 * 365.25 * 86400  # seconds
 
 
@@ -105,3 +109,10 @@ def is_virtual(evidence: Evidence) -> Fact[bool]:
         if isinstance(asked, Unread)
         else Unread("not_found", f"systemd-detect-virt: {word or 'nothing'}")
     )
+
+
+def container(evidence: Evidence) -> str:
+    """Name the container runtime that the probe ran under; empty if none is known of."""
+    item = evidence.item("virt")
+    word = brief(item.out.decode(errors="replace")) if item else ""
+    return word if _CONTAINERS.fullmatch(word) else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuassay.facts import amd, amdgpu_log, gpu, host, kernel_log, nvidia
 from gpuassay.facts.amdgpu_log import AmdgpuLog
+from gpuassay.facts.exposure import Exposure
 from gpuassay.facts.kernel_log import KernelLog
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
 from gpuassay.facts.rdma import ETHERNET, INFINIBAND, Adapters
@@ -181,6 +182,11 @@ class Node:
         return host.uptime_hours(self._evidence)
 
     @cached_property
+    def exposure(self) -> Exposure:
+        """What lies open on it."""
+        return Exposure(self._evidence)
+
+    @cached_property
     def kernel_log(self) -> KernelLog:
         """What its kernel log says."""
         return KernelLog.unread(self.silence) if self.silence else kernel_log.read(self._evidence)
@@ -212,6 +218,8 @@ class Node:
                 return self._shows_port(self.roce_ports, ETHERNET)
             case "infiniband":
                 return self._shows_port(self._infiniband_ports, INFINIBAND)
+            case "dpu":
+                return self.exposure.has_dpu
             case "vm":
                 return host.is_virtual(self._evidence)
             case "bare_metal":

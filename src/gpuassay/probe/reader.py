@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from gpuassay.probe import amd, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
+from gpuassay.probe.exposure import exposure
 from gpuassay.probe.files import whole
 from gpuassay.probe.items import Question
 from gpuassay.probe.kmsg import kmsg
@@ -25,7 +26,7 @@ TREES = {
     "amdgpu": amd.amdgpu,
     "kfd": amd.kfd,
 }
-LIBRARIES = {"host": system.host, "cpuinfo": system.cpuinfo, "clock": system.clock}
+LIBRARIES = {"host": system.host, "cpuinfo": system.cpuinfo, "clock": system.clock, "exposure": exposure}
 
 
 class Reader:
