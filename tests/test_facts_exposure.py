@@ -126,6 +126,12 @@ def test_a_bluefield_is_told_by_its_id(device: str, dpu: bool, functions: int) -
     assert value(told.exposure.rshim_functions) == functions
 
 
+def test_a_dpu_is_not_its_own_host() -> None:
+    """On the DPU's side the same network is its way out, not a way in."""
+    pci = {"0000:03:00.0": {"vendor": "0x15b3", "device": "0xa2dc"}}
+    assert value(node({"pci": pci, "dmi": {"product_name": "BlueField-3 DPU"}}).shows("dpu")) is False
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=12),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

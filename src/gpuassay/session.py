@@ -20,11 +20,13 @@ from gpuassay.judge.needs import Needs
 from gpuassay.judge.observe import Observe
 from gpuassay.judge.settle import settle
 from gpuassay.judge.site import Site, load_site, undeclared
-from gpuassay.measuring import Measure
+from gpuassay.measuring import Measure, NotMeasuredError
 from gpuassay.report import results as report
 from gpuassay.suite import THRESHOLDS, Suite, SuiteError, load_suite
 from gpuassay.target.local import Local
 from gpuassay.target.recording import locate
+
+_STALE = 30  # days without a review before a report says it; docs/decisions.md
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,10 +94,15 @@ class Session:
     measure: Measure
     stamps: tuple[tuple[str, str], ...]
 
-    def judge(self, check: str, observe: Observe) -> Document:
-        """Settle one check by what it observed."""
+    def judge(self, check: str, observe: Observe, failure: BaseException | None = None) -> Document:
+        """Settle one check by what it observed, and by what it raised, if it did."""
         table = self.suite.catalog.checks[check]
-        return report.outcome(settle(self.bench, table, observe), over=table.over)
+        outcome = report.outcome(settle(self.bench, table, observe), over=table.over)
+        if isinstance(failure, NotMeasuredError):
+            return report.not_run_outcome(str(failure)) if outcome["applicable"] else outcome
+        if failure is not None:
+            return report.crashed(outcome, f"the check raised {type(failure).__name__}: {failure}")
+        return outcome
 
 
 def gather(request: Request, suite: Suite, progress: Callable[[str], None]) -> RunFolder:
@@ -230,6 +237,10 @@ def _stamps(request: Request, recording: Recording, site: Site) -> list[tuple[st
         stamps.append(("other thresholds", "judged by other numbers than the suite's own"))
     if site.relaxed:
         stamps.append(("relaxed", f"the site file loosens {len(site.relaxed)} limits"))
+    age = (site.day - site.catalog.reviewed).days if site.catalog.reviewed and site.day < date.max else 0
+    if age > _STALE:
+        why = f"advisories.toml was last compared with its sources {age} days before this evidence was taken"
+        stamps.append(("old advisories", why))
     return stamps
 
 

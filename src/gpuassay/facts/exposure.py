@@ -65,7 +65,10 @@ class Exposure:
 
     @property
     def has_dpu(self) -> Fact[bool]:
-        """Whether the PCI bus shows a BlueField."""
+        """Whether the PCI bus shows a BlueField that this node is a host of, and not itself."""
+        product = document(self._evidence, "dmi", missing="not_found").text("product_name")
+        if isinstance(product, Read) and "BlueField" in product.value:
+            return Read(value=False, evidence=product.evidence, note="it is a DPU itself")
         found = self._functions(_BLUEFIELDS | _RSHIMS)
         if isinstance(found, Unread):
             return found

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import amd, system, trees
+from gpuassay.probe import amd, dcb, nccl, packages, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.exposure import exposure
@@ -23,10 +23,19 @@ TREES = {
     "pci": trees.pci,
     "infiniband": trees.infiniband,
     "net": trees.net,
+    "gpudirect": trees.modules,
+    "boot": packages.boot,
     "amdgpu": amd.amdgpu,
     "kfd": amd.kfd,
 }
-LIBRARIES = {"host": system.host, "cpuinfo": system.cpuinfo, "clock": system.clock, "exposure": exposure}
+LIBRARIES = {
+    "host": system.host,
+    "cpuinfo": system.cpuinfo,
+    "clock": system.clock,
+    "dcb": dcb.dcb,
+    "exposure": exposure,
+    "nccl": nccl.nccl,
+}
 
 
 class Reader:
@@ -89,6 +98,8 @@ def read(question: Question) -> Answer:
 
 def _raw(question: Question) -> Answer:
     place = question.what[0]
+    if question.id == "packages":
+        return Answer(out=document(packages.installed(place)))
     if question.how == "file":
         return whole(place, question.cap)
     if question.how == "tree":
