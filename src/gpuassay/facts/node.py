@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from gpuassay.facts import amd, amdgpu_log, gpu, host, kernel_log, nvidia
 from gpuassay.facts.adapters import Adapters
-from gpuassay.facts.affinity import Affinity
 from gpuassay.facts.amdgpu_log import AmdgpuLog
-from gpuassay.facts.drives import Drives
+from gpuassay.facts.built import Built
+from gpuassay.facts.exposure import Exposure
 from gpuassay.facts.fabric import Fabric
 from gpuassay.facts.kernel_log import KernelLog
 from gpuassay.facts.link import ETHERNET, INFINIBAND
-from gpuassay.facts.machine import Machine
 from gpuassay.facts.nics import Nics
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
 from gpuassay.facts.record import mapped
@@ -35,7 +34,7 @@ _SOFTWARE = {*COMPONENTS, "cuda_toolkit", "fabric_manager", "bluefield3"}
 _SILENT = Unread("not_found", "no evidence from this node")
 
 
-class Node:
+class Node(Built):
     """A node. Everything is read from its evidence when it is first asked for."""
 
     def __init__(
@@ -213,6 +212,11 @@ class Node:
         return host.uptime_hours(self._evidence)
 
     @cached_property
+    def exposure(self) -> Exposure:
+        """What lies open on it."""
+        return Exposure(self._evidence)
+
+    @cached_property
     def settings(self) -> Settings:
         """How it is set up: limits, memory, processors, file systems, services."""
         return Settings(self._evidence, self._bus)
@@ -221,37 +225,6 @@ class Node:
     def kernel_log(self) -> KernelLog:
         """What its kernel log says."""
         return KernelLog.unread(self.silence) if self.silence else kernel_log.read(self._evidence)
-
-    @cached_property
-    def machine(self) -> Machine:
-        """Its processors and memory."""
-        return Machine(self._evidence)
-
-    @cached_property
-    def drives(self) -> Drives:
-        """Its local NVMe drives."""
-        return Drives(self._evidence)
-
-    @cached_property
-    def affinity(self) -> Affinity:
-        """Which of its GPUs and fabric NICs sit at the same processor."""
-        fabric = dict.fromkeys(port.device for port in self.fabric.ports)
-        return Affinity(self.gpus, tuple(fabric), self._adapters, self._bus, self.machine)
-
-    @property
-    def nic_models(self) -> Fact[str]:
-        """How many RDMA devices of each model it has."""
-        return self._adapters.counts
-
-    @property
-    def nic_boards(self) -> Fact[str]:
-        """How many RDMA devices of each board id (PSID) it has."""
-        return self._adapters.boards
-
-    @property
-    def gpu_memory_mode(self) -> Fact[str]:
-        """Who manages the memory of its coherent GPUs: ``driver``, or ``numa``, the operating system."""
-        return nvidia.memory_mode(self._evidence)
 
     @cached_property
     def amdgpu_log(self) -> AmdgpuLog:
@@ -280,11 +253,10 @@ class Node:
                 return self._shows_port(self.roce_ports, ETHERNET)
             case "infiniband":
                 return self._shows_port(self.fabric.infiniband_ports, INFINIBAND)
-            case "coherent":
-                found = any(model in nvidia.COHERENT for model in self.models)
-                return mapped(self._bus.count, lambda _: found)
-            case "nvme":
-                return self.drives.present
+            case "coherent" | "nvme":
+                return self._shows_build(need)
+            case "dpu":
+                return self.exposure.has_dpu
             case "vm":
                 return host.is_virtual(self._evidence)
             case "bare_metal":
