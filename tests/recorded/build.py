@@ -14,7 +14,7 @@ from gpuassay.evidence.item import Item
 from gpuassay.evidence.meta import Meta
 from gpuassay.evidence.writer import RecordingWriter
 from gpuassay.judge.names import expand
-from recorded import cpu_vm, hgx_b200
+from recorded import cpu_vm, gb300, hgx_b200
 from recorded.description import FIXTURES, DescriptionError, describe, healthy
 from recorded.overlay import OverlayError
 
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
     from recorded.description import Description
 
-MODELS: dict[str, Callable[[str, int], list[Item]]] = {"cpu_vm": cpu_vm.node, "hgx_b200": hgx_b200.node}
+MODELS: dict[str, Callable[[str, int], list[Item]]] = {
+    "cpu_vm": cpu_vm.node,
+    "gb300_rack": gb300.one_rack,
+    "gb300_half_racks": gb300.half_racks,
+    "hgx_b200": hgx_b200.node,
+}
 CACHE = Path(__file__).parents[2] / "build" / "recorded"
 SITE = "site.toml"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpuassay.facts.gpu import Gpu
 from gpuassay.facts.node import Node
+from gpuassay.facts.racks import RackPool, rack_pools
 from gpuassay.facts.rdma import Port
 from gpuassay.facts.text import natural
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gpuassay.evidence.recording import Recording
     from gpuassay.judge.site import Site
 
-__all__ = ["Fleet", "Gpu", "Node", "Port", "fleet"]
+__all__ = ["Fleet", "Gpu", "Node", "Port", "RackPool", "fleet"]
 
 
 class Fleet:
@@ -40,6 +41,11 @@ class Fleet:
         """The RoCE ports of the compute fabric."""
         return tuple(port for node in self.nodes for port in node.roce_ports)
 
+    @cached_property
+    def rack_pools(self) -> tuple[RackPool, ...]:
+        """The pools with nodes of racks whose machines NVLink joins."""
+        return rack_pools(self.nodes)
+
 
 def fleet(recording: Recording, site: Site) -> Fleet:
     """Give the nodes that are declared, by site file or recording, and those that answered undeclared."""
@@ -50,4 +56,4 @@ def fleet(recording: Recording, site: Site) -> Fleet:
 def _node(name: str, recording: Recording, site: Site) -> Node:
     evidence, pool = recording.nodes.get(name), site.pool_of(name)
     answered = evidence if evidence is not None and evidence.answered else None
-    return Node(name, answered, pool.ports if pool else ())
+    return Node(name, answered, pool.ports if pool else (), pool.name if pool else "")

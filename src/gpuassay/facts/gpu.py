@@ -7,6 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.facts.nvidia import Device
+from gpuassay.facts.nvlink import NvLink
+from gpuassay.facts.nvlink_fabric import Fabric
 from gpuassay.facts.pci import NVIDIA, lanes, unseen
 from gpuassay.facts.record import Record
 from gpuassay.facts.text import graver
@@ -119,6 +121,16 @@ class Gpu:
         """The generation of its link's speed now; it drops while the GPU is idle."""
         bus, driver = self._function.generation(), self._device.entry.record("pcie").count("gen", most=9)
         return driver if isinstance(bus, Unread) and isinstance(driver, Read) else bus
+
+    @property
+    def nvlink(self) -> NvLink:
+        """Its NVLinks."""
+        return NvLink(self._device.entry)
+
+    @property
+    def fabric(self) -> Fabric:
+        """Its place in an NVLink fabric."""
+        return Fabric(self._device.entry)
 
     def _lanes(self, key: str) -> Fact[int]:
         fact = self._device.entry.record("pcie").count(key, most=255)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
+from gpuassay.facts import nvlink_fabric
 from gpuassay.facts.record import Record
 from gpuassay.facts.text import brief, no_value
 from gpuassay.judge.fact import Unread
@@ -21,6 +22,17 @@ _NONE_FOUND: Final = "No devices were found"  # on standard output, exit status 
 
 _TRUTHS: Final = {"Yes": True, "No": False, "Enabled": True, "Disabled": False}
 _MOST_GPUS: Final = 256
+
+_STATES: Final = {"not started": 1, "in progress": 2, "completed": 3}
+_HEALTH: Final = {
+    "bandwidth": nvlink_fabric.DEGRADED,
+    "route_recovery_in_progress": nvlink_fabric.RECOVERING,
+    "route_unhealthy": nvlink_fabric.UNHEALTHY,
+    "access_timeout_recovery": nvlink_fabric.TIMED_OUT,
+    "partition_assigned": nvlink_fabric.PARTITION,
+}
+_BITS: Final = {"Degraded": 1, "True": 1, "Full": 2, "False": 2}
+_SUMMARIES: Final = {"Healthy": 1, "Unhealthy": 2, "Limited Capacity": 3}
 
 
 def answer(evidence: Evidence) -> Record:
@@ -136,7 +148,31 @@ def _device(index: int, gpu: Element) -> dict[str, Any]:
             "width": _number(_said(gpu, f"{width}/current_link_width"), r"(\d{1,3})x"),
             "width_max": _number(_said(gpu, f"{width}/max_link_width"), r"(\d{1,3})x"),
         },
+        "fabric": _fabric(gpu),
     }
+
+
+def _fabric(gpu: Element) -> dict[str, Any]:
+    """Write the place in an NVLink fabric: numbers where NVML has numbers, else the tool's words."""
+    state = _word(_said(gpu, "fabric/state"))
+    if isinstance(state, dict):
+        return state
+    parts = {shift: _said(gpu, f"fabric/health/{tag}") for tag, shift in _HEALTH.items()}
+    configuration, summary = (
+        _said(gpu, "fabric/health/incorrect_configuration"),
+        _said(gpu, "fabric/health/summary"),
+    )
+    told = {
+        "state": _STATES.get(state.casefold(), _odd(state)),
+        "status": _word(_said(gpu, "fabric/status")),
+        "cluster": _word(_said(gpu, "fabric/clusterUuid")),
+        "clique": _number(_said(gpu, "fabric/cliqueId")),
+        "health_mask": sum(_BITS.get(part or "", 0) << shift for shift, part in parts.items()),
+        "health_summary": _SUMMARIES.get(summary or "", 0),
+    }
+    if isinstance(configuration, str) and configuration not in ("", "None") and not no_value(configuration):
+        told["configuration"] = configuration
+    return told
 
 
 def _said(element: Element, path: str) -> str | None:

@@ -25,6 +25,7 @@ AMD: Final = "1002"
 # (MI300 and later) or "other display controller" (MI100, MI200); its VGA controllers are graphics cards and
 # those of server boards. NVSwitches are bridges (0680), audio is 0403, USB is 0c03: none of them is a GPU.
 _GPU_CLASSES = {NVIDIA: ("0300", "0302"), AMD: ("1200", "0380")}
+_SWITCH_CLASS = "0680"
 _DRIVERS = {"nvidia": NVIDIA, "amdgpu": AMD}
 
 # A function that no longer answers reads as all ones; 63 is what that makes of the width of its link.
@@ -141,6 +142,16 @@ class Bus:
             (one for one in self._classified if isinstance(one, Unread)), None
         )
         return unread or Read(len(self.gpus), self._devices.evidence)
+
+    @cached_property
+    def switches(self) -> Fact[bool] | None:
+        """Whether it shows an NVSwitch; None if it does not, for not every board has them on its bus."""
+        for _, entry in self._devices.items():
+            vendor, kind = _hex(entry, "vendor", 4), _hex(entry, "class", 6)
+            both = isinstance(vendor, Read) and isinstance(kind, Read)
+            if both and vendor.value == NVIDIA and kind.value.startswith(_SWITCH_CLASS):
+                return Read(value=True, evidence=self._devices.evidence)
+        return None
 
     @cached_property
     def _classified(self) -> tuple[Function | Unread, ...]:

@@ -142,10 +142,18 @@ QUESTIONS = (
         fine=(0, 1),  # 1 goes with "none": not virtualised, which is an answer
     ),
     Question(
+        id="imex",
+        how="command",
+        what=("nvidia-imex-ctl", "-N"),
+        purpose="Asks this node's own IMEX daemon, where there is one, which nodes of its rack it can reach.",
+        deadline_s=20,
+        cap=256 * KIB,
+    ),
+    Question(
         id="nvml",
         how="library",
         what=("nvml",),
-        purpose="Reads each NVIDIA GPU by the driver's library: identity, serial, ECC, memory repair, PCIe.",
+        purpose="Reads each NVIDIA GPU by the driver's library: identity, serial, ECC, memory repair, links.",
         deadline_s=60,
         cap=4 * MIB,
     ),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gpuassay.probe import nvlinks
 from gpuassay.probe.answer import unread
 
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Callable
+    from typing import Callable, Optional
 
 LIBRARY = "libnvidia-ml.so.1"
 
@@ -25,11 +26,15 @@ _PSTATE_UNKNOWN = 32
 
 
 class Call(NamedTuple):
-    """One function; ``key`` is the place of its answer, with dots; ``shape`` makes it plain data."""
+    """One function; ``key`` is the place of its answer, with dots; ``shape`` makes it plain data.
+
+    ``ask`` stands in for the plain call where one answer takes more than that.
+    """
 
     key: str
     function: str
     shape: Callable[[Any], Any] = lambda value: value
+    ask: Optional[Callable[[ModuleType, Any], Any]] = None
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is an answer
@@ -105,6 +110,10 @@ DEVICE = (
     Call("pcie.gen_max", "nvmlDeviceGetMaxPcieLinkGeneration"),
     Call("pcie.width", "nvmlDeviceGetCurrPcieLinkWidth"),
     Call("pcie.width_max", "nvmlDeviceGetMaxPcieLinkWidth"),
+    Call("nvlink.active", "nvmlDeviceGetNvLinkState", ask=nvlinks.active),
+    Call("nvlink.speed_mbps", "nvmlDeviceGetFieldValues", ask=nvlinks.speeds),
+    Call("nvlink.counters", "nvmlDeviceGetNvLinkErrorCounter", ask=nvlinks.counters),
+    Call("fabric", "nvmlDeviceGetGpuFabricInfo", ask=nvlinks.fabric),
 )
 
 
@@ -136,7 +145,7 @@ def call(nvml: ModuleType, which: Call, *arguments: Any) -> Any:
     if function is None:
         raise Refusal("not_found", f"nvidia-ml-py has no {which.function}")
     try:
-        return which.shape(function(*arguments))
+        return which.shape(which.ask(nvml, *arguments) if which.ask else function(*arguments))
     except nvml.NVMLError as error:
         code = error.value
         raise Refusal(_KINDS.get(code, "failed"), f"NVML: {error} ({code})", code=code) from error
