@@ -1,7 +1,7 @@
 """A compute tray of an NVL72 rack: two Grace processors, four NVIDIA GB300, a NIC of 800 Gb/s for each.
 
-The shapes are those of the product: no x86, 64 KiB pages, a PCI domain for each GPU, links that leave the tray,
-and a fabric that is managed from the rack's switches. Addresses, serial numbers and UUIDs are made up.
+The shapes are those of the product: no x86, 64 KiB pages, a PCI domain for each GPU, links that leave
+the tray, and a fabric that is managed from the rack's switches. Addresses, serial numbers and UUIDs are made up.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ HOST = Host(
 )
 CONNECTX8 = {"fw_ver": "40.47.1026", "hca_type": "MT4131", "board_id": "MT_0000001069"}
 BLUEFIELD3 = {"fw_ver": "32.46.3048", "hca_type": "MT41692", "board_id": "MT_0000000884"}
+FAST = "800 Gb/sec (4X XDR)"
 FRONT_END = "0006:01:00.0"
 MODULE = (
     f"NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  {DRIVER}  Release Build  (example@builder)\n"
@@ -87,7 +88,7 @@ def nic(rail: int) -> str:
 
 
 def pci() -> dict[str, dict[str, str]]:
-    """Return the PCI devices: in each domain a root port, and below it the NIC with the GPU; then the front end."""
+    """Return the PCI devices: in each domain a root port with NIC and GPU; then the front end."""
     devices = {}
     for rail, domain in enumerate(DOMAINS):
         numa, root = str(rail // 2), f"{domain:04x}:00:00.0"
@@ -101,10 +102,7 @@ def pci() -> dict[str, dict[str, str]]:
 
 def infiniband(index: int) -> dict[str, Any]:
     """Return the RDMA devices of the ``index``-th node: ``mlx5_0`` and up by rail, then the front end."""
-    compute = {
-        f"mlx5_{rail}": adapter(CONNECTX8, nic(rail), index, rail, "800 Gb/sec (4X XDR)")
-        for rail in range(GPUS)
-    }
+    compute = {f"mlx5_{rail}": adapter(CONNECTX8, nic(rail), index, rail, FAST) for rail in range(GPUS)}
     return compute | {f"mlx5_{GPUS}": adapter(BLUEFIELD3, FRONT_END, index, GPUS, "200 Gb/sec (4X HDR)")}
 
 
@@ -139,11 +137,10 @@ def netdev(rail: int) -> str:
 
 def net() -> dict[str, dict[str, str]]:
     """Return the network interfaces."""
-    compute = {
-        netdev(rail): {"operstate": "up", "mtu": "9000", "speed": "800000", "pci": nic(rail)}
-        for rail in range(GPUS)
-    }
-    front = {netdev(GPUS): {"operstate": "up", "mtu": "1500", "speed": "200000", "pci": FRONT_END}}
+    up = {"operstate": "up"}
+    fast = {"mtu": "9000", "speed": "800000"}
+    compute = {netdev(rail): up | fast | {"pci": nic(rail)} for rail in range(GPUS)}
+    front = {netdev(GPUS): up | {"mtu": "1500", "speed": "200000", "pci": FRONT_END}}
     return front | {"lo": {"operstate": "unknown", "mtu": "65536"}} | compute
 
 

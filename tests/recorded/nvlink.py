@@ -34,7 +34,7 @@ def links() -> dict[str, Any]:
 
 def fabric(cluster: str = NO_CLUSTER, clique: int = 0) -> dict[str, Any]:
     """Return the place of a GPU in its fabric: on a board of its own, or in the domain of a rack."""
-    # A board answers about access time-outs only; a rack about everything, and "no" to incorrect configuration.
+    # A board answers about access time-outs only, a rack about everything.
     mask = 0x80 if cluster == NO_CLUSTER else HEALTHY | 1 << 8
     return {
         "state": 3,
@@ -55,20 +55,12 @@ C - Connected - Ready for operation
 def imex(nodes: Sequence[str], version: str, network: int) -> Item:
     """Return what the tool prints on each of these nodes while all is well."""
     listed = [
-        f"Node #{n:<3} - 10.64.{network}.{n + 1:<8} - READY                - Version: {version:<15} - Hostname: {name}"
+        f"Node #{n:<3} - 10.64.{network}.{n + 1:<8} - READY                - Version: {version:<15}"
+        f" - Hostname: {name}"
         for n, name in enumerate(nodes)
     ]
     head = "".join(f"{n:<4}" for n in range(len(nodes)))
     rows = [f"{n:>8}        {'C   ' * len(nodes)}".rstrip() for n in range(len(nodes))]
-    lines = [
-        LEGEND,
-        "11/30/2026 07:59:58.101",
-        "Nodes:",
-        *listed,
-        "",
-        f" Nodes From\\To  {head}".rstrip(),
-        *rows,
-        "Domain State: UP",
-        "",
-    ]
+    table = ["", f" Nodes From\\To  {head}".rstrip(), *rows, "Domain State: UP", ""]
+    lines = [LEGEND, "11/30/2026 07:59:58.101", "Nodes:", *listed, *table]
     return command("imex", ["nvidia-imex-ctl", "-N"], "\n".join(lines))

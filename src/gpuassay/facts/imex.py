@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 ITEM: Final = "imex"
 _MOST_NODES: Final = 1024
 _NODE: Final = re.compile(
-    r"^Node #(?P<number>\d{1,4})[ \t]+[-*][ \t]+(?P<address>[^\s*]{1,64})(?:[ \t]+\*)?[ \t]+-[ \t]+(?P<state>[A-Z_]{1,24})"
-    r"(?:[ \t]+-[ \t]+Version:[ \t]*(?P<version>[0-9.]*))?(?:[ \t]+-[ \t]+Hostname:[ \t]*(?P<host>\S{0,253}))?[ \t]*$",
+    r"^Node #(?P<number>\d{1,4})[ \t]+[-*][ \t]+(?P<address>[^\s*]{1,64})(?:[ \t]+\*)?"
+    r"[ \t]+-[ \t]+(?P<state>[A-Z_]{1,24})"
+    r"(?:[ \t]+-[ \t]+Version:[ \t]*(?P<version>[0-9.]*))?"
+    r"(?:[ \t]+-[ \t]+Hostname:[ \t]*(?P<host>\S{0,253}))?[ \t]*$",
     re.MULTILINE | re.ASCII,
 )
 _ROW: Final = re.compile(r"^[ \t]+(\d{1,4})((?:[ \t]+(?:[A-Z]|![VMA]!))+)[ \t]*$", re.MULTILINE | re.ASCII)

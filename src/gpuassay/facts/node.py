@@ -33,7 +33,7 @@ class Node:
     def __init__(
         self, name: str, evidence: Evidence | None, fabric: Iterable[str] = (), pool: str = ""
     ) -> None:
-        """Without evidence a node is silent. ``fabric`` and ``pool`` are what is declared of it, if anything."""
+        """Without evidence a node is silent. ``fabric`` names the compute ports that are declared, if any."""
         self.name = name
         self.pool = pool
         self.silence = None if evidence else _SILENT

@@ -143,7 +143,7 @@ class NvLink:
         return Read(sum(parts.values()), evidence, ", ".join(worst))
 
     def _worst_ber(self, name: str) -> Fact[float]:
-        """Decode error rates: the low 8 bits are an exponent of ten, the 4 above them the number before it."""
+        """Decode error rates: the low 8 bits are an exponent of ten, the 4 above them what it stands after."""
         counted = self._counted(name)
         if isinstance(counted, Unread):
             return counted
@@ -179,12 +179,7 @@ def _numbers(name: str, listed: Fact[list[Any]], links: Iterable[int], most: int
 
 
 def _name(links: list[int]) -> str:
-    named = ", ".join(map(str, links[:_NAMED]))
-    more = (
-        f" and {len(links) - _NAMED} more are"
-        if len(links) > _NAMED
-        else " is"
-        if len(links) == 1
-        else " are"
-    )
-    return f"{'link' if len(links) == 1 else 'links'} {named}{more}"
+    if len(links) == 1:
+        return f"link {links[0]} is"
+    more = f" and {len(links) - _NAMED} more" if len(links) > _NAMED else ""
+    return f"links {', '.join(map(str, links[:_NAMED]))}{more} are"

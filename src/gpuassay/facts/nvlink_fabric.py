@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gpuassay.judge.fact import Fact
 
-# nvml.h: nvmlGpuFabricState_t; 0 is "not supported"
+# The numbers of nvml.h, nvmlGpuFabricState_t, where 0 means that there is no fabric
 STATES: Final[Mapping[int, str]] = {1: "not started", 2: "in progress", 3: "completed"}
 NO_STATE: Final = 0
 # nvmlReturn_t, in nvidia-smi's words

@@ -146,12 +146,8 @@ class Bus:
     @cached_property
     def switches(self) -> Fact[bool] | None:
         """Whether it shows an NVSwitch; None if it does not, for not every board has them on its bus."""
-        for _, entry in self._devices.items():
-            vendor, kind = _hex(entry, "vendor", 4), _hex(entry, "class", 6)
-            both = isinstance(vendor, Read) and isinstance(kind, Read)
-            if both and vendor.value == NVIDIA and kind.value.startswith(_SWITCH_CLASS):
-                return Read(value=True, evidence=self._devices.evidence)
-        return None
+        found = (_vendor_and_class(entry) for name, entry in self._devices.items())
+        return Read(value=True, evidence=self._devices.evidence) if (NVIDIA, _SWITCH_CLASS) in found else None
 
     @cached_property
     def _classified(self) -> tuple[Function | Unread, ...]:
@@ -190,6 +186,13 @@ def _vendor(entry: Record) -> Fact[str]:
     if isinstance(kind, Unread):
         return kind
     return Read(vendor.value if kind.value.startswith(_GPU_CLASSES[vendor.value]) else "", vendor.evidence)
+
+
+def _vendor_and_class(entry: Record) -> tuple[str, str]:
+    vendor, kind = _hex(entry, "vendor", 4), _hex(entry, "class", 6)
+    if isinstance(vendor, Unread) or isinstance(kind, Unread):
+        return "", ""
+    return vendor.value, kind.value[:4]
 
 
 def _hex(entry: Record, key: str, digits: int) -> Fact[str]:

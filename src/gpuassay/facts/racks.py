@@ -96,9 +96,8 @@ class RackPool:
         if doubt is not None:
             return doubt
         alone = [nodes[0] for nodes in found.values() if len(nodes) == 1 and len(self.members) > 1]
-        return Read(
-            len(alone), self._evidence, f"no other node shares a domain with {folded(alone)}" if alone else ""
-        )
+        note = f"no other node shares a domain with {folded(alone)}" if alone else ""
+        return Read(len(alone), self._evidence, note)
 
     @property
     def _evidence(self) -> str:

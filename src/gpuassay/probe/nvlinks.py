@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _MOST_LINKS = 36
 _INVALID_ARGUMENT, _NOT_SUPPORTED = 2, 3
 _ENDS = (_INVALID_ARGUMENT, _NOT_SUPPORTED)
+_KINDS = {4: "denied", 10: "timed_out", 13: "not_found"}
 # What older libraries say to a younger form of the question: no such function, or no such version
 _UNKNOWN_FORM = (_INVALID_ARGUMENT, 13, 25)
 
@@ -65,9 +66,9 @@ def speeds(nvml: ModuleType, device: Any) -> list[Any]:
 def counters(nvml: ModuleType, device: Any) -> dict[str, Any]:
     """Tell what each link has counted since the driver was loaded; a kind that no link has is told once."""
     links = range(len(active(nvml, device)))
-    told: dict[str, Any] = {}
-    for name, counter in _COUNTERS.items():
-        told[name] = _each(links, nvml, lambda link, which=counter: _count(nvml, device, link, which))
+    told = {
+        name: [_count(nvml, device, link, counter) for link in links] for name, counter in _COUNTERS.items()
+    }
     values = _fields(nvml, device, [(field, link) for field in _COUNTS.values() for link in links])
     for place, name in enumerate(_COUNTS):
         told[name] = values[place * len(links) : (place + 1) * len(links)]
@@ -115,18 +116,11 @@ def _by_link(nvml: ModuleType, ask: Callable[[int], Any]) -> list[Any]:
     return told
 
 
-def _each(links: range, nvml: ModuleType, ask: Callable[[int], Any]) -> list[Any]:
-    told = []
-    for link in links:
-        try:
-            told.append(ask(link))
-        except nvml.NVMLError as error:
-            told.append(_refused(error))
-    return told
-
-
-def _count(nvml: ModuleType, device: Any, link: int, counter: int) -> int:
-    return int(nvml.nvmlDeviceGetNvLinkErrorCounter(device, link, counter))
+def _count(nvml: ModuleType, device: Any, link: int, counter: int) -> Any:
+    try:
+        return nvml.nvmlDeviceGetNvLinkErrorCounter(device, link, counter)
+    except nvml.NVMLError as error:
+        return _refused(error)
 
 
 def _fields(nvml: ModuleType, device: Any, asked: list[tuple[int, int]]) -> list[Any]:
@@ -151,10 +145,5 @@ def _once(told: list[Any]) -> Any:
 
 
 def _refused(error: Any) -> dict[str, Any]:
-    code = error.value
-    kind = (
-        "unsupported"
-        if code in _ENDS
-        else {4: "denied", 10: "timed_out", 13: "not_found"}.get(code, "failed")
-    )
-    return unread(kind, f"NVML: {error} ({code})", code=code)
+    kind = "unsupported" if error.value in _ENDS else _KINDS.get(error.value, "failed")
+    return unread(kind, f"NVML: {error} ({error.value})", code=error.value)
