@@ -36,11 +36,13 @@ HEALTHY = small(
     net={"eth0": {"mtu": "9000"}},
     limits="Max locked memory         unlimited            unlimited            bytes     \n",
     uptime="7200.00 1.00\n",
+    imex="Node #0   - 192.0.2.1   - READY\n\n Nodes From\\To  0\n       0        C\nDomain State: UP\n",
 )
 DOCUMENTS = sorted(key for key, content in HEALTHY.items() if isinstance(content, dict))
 ITEMS = [*sorted(HEALTHY), "nvidia-smi-xml", "nvidia-sysfs-version", "virt"]
 STATUSES = ["ok", "not_found", "denied", "timed_out", "failed", "unsupported"]
-NEEDS = ["gpu", "nvidia", "amd", "rdma", "roce", "infiniband", "vm", "bare_metal", "slurm", ""]
+NVLINK = ["nvlink", "nvswitch", "nvl72", "imex"]
+NEEDS = ["gpu", "nvidia", "amd", *NVLINK, "rdma", "roce", "infiniband", "vm", "bare_metal", "slurm", ""]
 
 FLAGS = (False, True)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
@@ -60,6 +62,11 @@ def facts(node: Node) -> Iterator[tuple[str, Any]]:
         for name in dir(type(subject)):
             if not name.startswith("_") and name not in ("shows", "sightings", "kernel_log"):
                 yield name, getattr(subject, name)
+    for part in (node.rack, node.imex, *(part for gpu in node.gpus for part in (gpu.nvlink, gpu.fabric))):
+        for name in dir(type(part)):
+            fact = None if name.startswith("_") else getattr(part, name)
+            if isinstance(fact, (Read, Unread)):
+                yield name, fact
     for need in NEEDS:
         yield need, node.shows(need)
     for domain in ("gpu", "port", "node"):
@@ -85,6 +92,10 @@ SOUND: dict[str, Callable[[Any], bool]] = {
         ["gpus_on_bus", "gpus_in_driver", "gpus_seen", "routable_gids", "bus", "driver"], is_count
     ),
     "remap_banks_exhausted": is_count,
+    **dict.fromkeys(["up", "slow", "packet_errors", "recoveries", "replays", "crc_errors"], is_count),
+    **dict.fromkeys(["domains", "outside", "members", "unready", "unconnected", "other_versions"], is_count),
+    "running": is_among(*FLAGS),
+    "effective_ber": lambda value: 0 <= value <= 15,
     "driver_version": lambda value: value.replace(".", "").isdecimal(),
 }
 

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15 };
+enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15, ARGUMENT_VERSION_MISMATCH = 25 };
 
 typedef int Return;
 typedef unsigned int Number;
@@ -168,7 +168,84 @@ Return nvmlDeviceGetRemappedRows(Device device, Number *corrected, Number *uncor
     return numbers(device, "remapped_rows", corrected, uncorrected, pending, failed, &rest);
 }
 
+/* NVLink: "nvlinks 18 3" are 18 links of which number 3 is down; "field.164 53125" is a field value of each
+ * link, "field.164.5 0" that of one. */
+
+Return nvmlDeviceGetNvLinkState(Device device, Number link, Number *out) {
+    Number count = 0, down = 999, rest;
+    Return status = numbers(device, "nvlinks", &count, &down, &rest, &rest, &rest);
+    if (status == SUCCESS && link >= count) return INVALID_ARGUMENT;
+    if (status == SUCCESS) *out = link != down;
+    return status;
+}
+
+Return nvmlDeviceGetNvLinkErrorCounter(Device device, Number link, Number counter, unsigned long long *out) {
+    char name[32];
+    const char *answer;
+    snprintf(name, sizeof name, "counter.%u", counter);
+    Return status = ask(device, name, &answer);
+    if (status == SUCCESS) *out = strtoull(answer, NULL, 10) + 0 * link;
+    return status;
+}
+
+typedef struct {
+    Number field, scope;
+    long long timestamp, latency;
+    Number type;
+    Return status;
+    unsigned long long value;
+} FieldValue;
+
+enum { UNSIGNED_LONG_LONG = 3 };
+
+Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue *values) {
+    for (int i = 0; i < count; i++) {
+        char name[48];
+        const char *answer;
+        snprintf(name, sizeof name, "field.%u.%u", values[i].field, values[i].scope);
+        values[i].type = UNSIGNED_LONG_LONG;
+        values[i].status = ask(device, name, &answer);
+        if (values[i].status == NOT_SUPPORTED) {
+            snprintf(name, sizeof name, "field.%u", values[i].field);
+            values[i].status = ask(device, name, &answer);
+        }
+        if (values[i].status == SUCCESS) values[i].value = strtoull(answer, NULL, 10);
+    }
+    return SUCCESS;
+}
+
+/* "fabric 3 0 32766 426 1": state, status, clique, health mask and summary; "cluster" is the first byte of the
+ * UUID; "fabric_form 2" is the newest form of the question that this library knows. */
+
+typedef struct { unsigned char cluster[16]; Number status, clique, state; } Fabric;
+typedef struct { Number version; Fabric fabric; Number mask; unsigned char summary; } FabricV;
+
+static Return fabric(Device device, Fabric *out, Number *mask, Number *summary) {
+    Number cluster = 0;
+    Return status = numbers(device, "fabric", &out->state, &out->status, &out->clique, mask, summary);
+    if (status != SUCCESS) return status;
+    number(device, "cluster", &cluster);
+    memset(out->cluster, 0, sizeof out->cluster);
+    out->cluster[0] = cluster;
+    return SUCCESS;
+}
+
+Return nvmlDeviceGetGpuFabricInfo(Device device, Fabric *out) {
+    Number mask, summary;
+    return fabric(device, out, &mask, &summary);
+}
+
 #ifndef OLD
+Return nvmlDeviceGetGpuFabricInfoV(Device device, FabricV *out) {
+    Number mask = 0, summary = 0, form = 3;
+    number(device, "fabric_form", &form);
+    if (out->version >> 24 > form) return ARGUMENT_VERSION_MISMATCH;
+    Return status = fabric(device, &out->fabric, &mask, &summary);
+    out->mask = mask;
+    if (out->version >> 24 > 2) out->summary = summary;
+    return status;
+}
+
 Return nvmlDeviceGetRowRemapperHistogram(Device device, Histogram *out) {
     return numbers(device, "banks", &out->max, &out->high, &out->partial, &out->low, &out->none);
 }

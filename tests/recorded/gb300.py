@@ -1,7 +1,8 @@
 """A compute tray of an NVL72 rack: two Grace processors, four NVIDIA GB300, a NIC of 800 Gb/s for each.
 
 The shapes are those of the product: no x86, 64 KiB pages, a PCI domain for each GPU, links that leave
-the tray, and a fabric that is managed from the rack's switches. Addresses, serial numbers and UUIDs are made up.
+the tray, and a fabric that is managed from the rack's switches. Addresses, serial numbers and UUIDs are
+made up.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ class NvLink:
         return Read(sum(parts.values()), evidence, ", ".join(worst))
 
     def _worst_ber(self, name: str) -> Fact[float]:
-        """Decode error rates: the low 8 bits are an exponent of ten, the 4 above them what it stands after."""
+        """Decode error rates: 8 bits of exponent below 4 bits of what stands before it."""
         counted = self._counted(name)
         if isinstance(counted, Unread):
             return counted

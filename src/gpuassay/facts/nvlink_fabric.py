@@ -88,7 +88,7 @@ class Fabric:
             )
         status = self._fabric.look("status")
         if isinstance(status, Read) and isinstance(status.value, str):
-            return self._fabric.text("status")
+            return mapped(self._fabric.text("status"), str.casefold)
         number = self._fabric.count("status")
         if isinstance(number, Unread):
             return number

@@ -57,10 +57,10 @@ def speeds(nvml: ModuleType, device: Any) -> list[Any]:
     links = len(active(nvml, device))
     told = _fields(nvml, device, [(_SPEED, link) for link in range(links)])
     older = _fields(nvml, device, [(field, 0) for field in _OLD_SPEEDS[:links]])
-    return [
-        older[link] if isinstance(speed, dict) and link < len(older) else speed
-        for link, speed in enumerate(told)
-    ]
+    for link, speed in enumerate(older):
+        if isinstance(told[link], dict) and not isinstance(speed, dict):
+            told[link] = speed
+    return told
 
 
 def counters(nvml: ModuleType, device: Any) -> dict[str, Any]:
