@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from gpuassay.evidence.item import Item
 from gpuassay.facts.node import Node
 from gpuassay.judge.fact import Read, Unread
+from recorded import health
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -92,6 +93,7 @@ def device(index: int, bus: int, **changes: Any) -> dict[str, Any]:
         "pstate": 0,
         "ecc": {"current": True, "pending": True},
         "remapped_rows": {
+            "uncorrectable": 0,
             "pending": False,
             "failed": False,
             "banks": {"max": 3840, "high": 0, "partial": 0, "low": 0, "none": 0},
@@ -99,6 +101,7 @@ def device(index: int, bus: int, **changes: Any) -> dict[str, Any]:
         "pcie": {"gen": 5, "gen_max": 5, "width": 16, "width_max": 16},
         "nvlink": nvlink(),
         "fabric": fabric(),
+        **health.gpu(power_mw=195_680, degrees=39),
         **changes,
     }
 

@@ -58,7 +58,8 @@ XML = st.text(string.ascii_letters + "<>/&;![]\"'= \n", max_size=200).map(
 
 def facts(node: Node) -> Iterator[tuple[str, Any]]:
     """Ask a node, its GPUs and its ports for everything that they know."""
-    for subject in (node, *node.gpus, *node.ports):
+    told = [part for gpu in node.gpus for part in (gpu.health, gpu.condition)]
+    for subject in (node, *node.gpus, *node.ports, *told):
         for name in dir(type(subject)):
             if not name.startswith("_") and name not in ("shows", "sightings", "kernel_log"):
                 yield name, getattr(subject, name)
@@ -96,6 +97,11 @@ SOUND: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(["domains", "outside", "members", "unready", "unconnected", "other_versions"], is_count),
     "running": is_among(*FLAGS),
     "effective_ber": lambda value: 0 <= value <= 15,
+    **dict.fromkeys(["uncorrected_errors", "corrected_errors", "lifetime_uncorrected_errors"], is_count),
+    **dict.fromkeys(["sram_threshold_exceeded", "inforom_valid", "power_brake"], is_among(*FLAGS)),
+    **dict.fromkeys(["hw_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown"], is_among(*FLAGS)),
+    **dict.fromkeys(["idle_power_w", "held_mib", "orphaned_mib"], lambda value: value >= 0),
+    "thermal_margin_c": lambda value: type(value) is int and abs(value) <= 400,
     "driver_version": lambda value: value.replace(".", "").isdecimal(),
 }
 

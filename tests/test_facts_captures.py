@@ -65,12 +65,11 @@ def test_a_lost_gpu_is_found_in_its_log() -> None:
 
 
 def test_row_remaps_are_read_or_unsupported() -> None:
-    """A T4 has none, and with MIG on an A100 says N/A; Hopper and later count their banks."""
-    for name in ("qx_t4.xml", "qx_a100_mig_535.xml"):
-        assert (
-            unread(read(SAMPLES / "captures/nvidia-smi-xml" / name).gpus[0].remap_pending).kind
-            == "unsupported"
-        )
+    """A T4 has none; an A100 with MIG does not tell, and says why; Hopper and later count their banks."""
+    kinds = {"qx_t4.xml": "unsupported", "qx_a100_mig_535.xml": "denied"}
+    for name, kind in kinds.items():
+        fact = read(SAMPLES / "captures/nvidia-smi-xml" / name).gpus[0].remap_pending
+        assert unread(fact).kind == kind
     for name in ("qx_b200.xml", "qx_gb200.xml", "qx_gb300.xml", "qx_a10g_515.xml"):
         gpus = read(SAMPLES / "captures/nvidia-smi-xml" / name).gpus
         assert {value(gpu.remap_banks_exhausted) for gpu in gpus} == {0}

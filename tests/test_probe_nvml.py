@@ -23,6 +23,37 @@ print(json.dumps(nvml.ask(question._replace(deadline_s={deadline_s}), stall_s={s
 """
 
 
+REFUSED = {"unread": "unsupported", "why": "NVML: Not Supported (3)", "code": 3}
+HEALTH = {
+    "ecc_errors": {
+        "volatile_uncorrected": 0,
+        "volatile_corrected": 0,
+        "aggregate_uncorrected": 0,
+        "sram_threshold_exceeded": False,
+    },
+    "repairs_pending": {"channel": False, "tpc": False},
+    "unrepairable_memory": False,
+    "fields": {
+        "memory_c": 39,
+        "pcie_replays": 0,
+        "slowdown_tlimit_c": -3,
+        "reset_required": {"unread": "unsupported", "why": "NVML: no value for field 226 (26)", "code": 26},
+        "drain_and_reset": {"unread": "unsupported", "why": "NVML: no value for field 227 (26)", "code": 26},
+        "recovery_action": 0,
+    },
+    "clock_event_reasons": 1,
+    "temperature": {"gpu_c": 39, "tlimit_c": 49, "slowdown_c": REFUSED, "memory_max_c": REFUSED},
+    "usage": {
+        "busy_percent": 0,
+        "power_mw": 195680,
+        "memory_bytes": 0,
+        "processes": {"count": 0, "listed": []},
+    },
+    "addressing": "None",
+    "inforom_valid": True,
+}
+
+
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the library, once."""
@@ -61,6 +92,10 @@ def test_a_healthy_machine(library: Path, tmp_path: Path) -> None:
     gpus = document.pop("devices")
     assert document == {"library": "13.580.95.05", "driver": "580.95.05", "cuda": 13000, "count": 8}
     assert [gpu["index"] for gpu in gpus] == list(range(8))
+    health = {key: gpus[7].pop(key) for key in tuple(gpus[7]) if key in HEALTH}
+    assert health == {**HEALTH, "usage": health["usage"]}
+    assert health["usage"]["processes"].pop("namespace").startswith("pid:[")
+    assert health["usage"] == HEALTH["usage"]
     assert gpus[7] == {
         "index": 7,
         "name": "NVIDIA B200",
@@ -150,6 +185,30 @@ def test_a_library_older_than_a_question(tmp_path: Path) -> None:
     rows = devices(ask(fakenvml.environment(library, tmp_path / "answers", count="1")))[0]["remapped_rows"]
     assert rows["pending"] is False
     assert rows["banks"]["unread"] == "not_found"
+
+
+def test_what_an_older_driver_cannot_be_asked(tmp_path: Path) -> None:
+    """Before R535 clocks had throttle reasons; a field that the library does not know is not found."""
+    library = fakenvml.build(tmp_path / "lib", "-DOLD")
+    answers = {"gpu.clock_reasons": "0x8C", "gpu.field_230": "!2", "gpu.field_226": "0"}
+    gpu = devices(ask(fakenvml.environment(library, tmp_path / "answers", count="1", **answers)))[0]
+    assert gpu["clock_event_reasons"] == 0x8C
+    assert gpu["fields"]["recovery_action"]["unread"] == "not_found"
+    assert gpu["fields"]["reset_required"] == 0
+    assert gpu["temperature"]["tlimit_c"]["unread"] == "not_found"
+    assert gpu["ecc_errors"]["sram_threshold_exceeded"]["unread"] == "not_found"
+
+
+def test_a_gpu_in_use_and_one_whose_inforom_is_corrupted(library: Path, tmp_path: Path) -> None:
+    """Processes are numbers, without names; a corrupted InfoROM keeps NVML's code."""
+    answers = {"0.compute": "4711 1048576", "0.graphics": "12 4096", "1.inforom": "!14"}
+    used, corrupted = devices(ask(fakenvml.environment(library, tmp_path / "answers", count="2", **answers)))
+    assert used["usage"]["processes"]["count"] == 2
+    assert used["usage"]["processes"]["listed"] == [
+        {"pid": 4711, "bytes": 1048576},
+        {"pid": 12, "bytes": 4096},
+    ]
+    assert corrupted["inforom_valid"]["code"] == 14
 
 
 def test_values_that_cannot_be(library: Path, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import gpuassay
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpuassay.evidence.run import JournalRecord
+
 FOLDERS = ("tests_audit", "tests_perf", "tests_reliability")
 
 
@@ -69,20 +71,13 @@ def _run(arguments: list[str]) -> int:
 
 def _record(options: argparse.Namespace) -> int:
     from gpuassay.evidence.recording import RecordingError
-    from gpuassay.evidence.run import RunFolder
     from gpuassay.judge.config import ConfigError
-    from gpuassay.session import Request, gather, now
+    from gpuassay.session import Request, gather
     from gpuassay.suite import load_suite
 
-    root = suite_root()
+    request = Request(root=suite_root(), site=options.site, run_dir=options.folder)
     try:
-        run = RunFolder.create(options.folder, now())
-        gather(
-            Request(root=root, site=options.site),
-            run,
-            load_suite(root),
-            lambda line: print(line, file=sys.stderr),
-        )
+        run = gather(request, load_suite(request.root), lambda line: print(line, file=sys.stderr))
     except (ConfigError, RecordingError) as error:
         return _mistake(error)
     print(run.recording)
@@ -91,13 +86,13 @@ def _record(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     from gpuassay.evidence.recording import RecordingError
-    from gpuassay.evidence.run import RunFolder, read_journal
+    from gpuassay.evidence.run import RunFolder
     from gpuassay.report.files import write_reports
     from gpuassay.report.results import assemble, is_red
 
     run = RunFolder(options.run)
     try:
-        journal = read_journal(run.journal)
+        journal = _journal(run.journal)
         results = assemble(journal.context, journal.checks, cut=journal.cut)
         write_reports(run, results)
         run.seal()
@@ -107,6 +102,17 @@ def _report(options: argparse.Namespace) -> int:
         print(f"gpuassay: {problem}", file=sys.stderr)
     print(run.html)
     return int(is_red(results))
+
+
+def _journal(path: Path) -> JournalRecord:
+    from gpuassay.evidence.recording import RecordingError
+    from gpuassay.evidence.run import read_journal
+    from gpuassay.report.results import SCHEMA
+
+    journal = read_journal(path)
+    if journal.context.get("schema") != SCHEMA:
+        raise RecordingError(f"{path}: expected a journal of schema {SCHEMA}, that is, of this version")
+    return journal
 
 
 def _probe(_options: argparse.Namespace) -> int:

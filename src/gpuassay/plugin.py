@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpuassay.judge.catalog import TIERS
-from gpuassay.suite import PHASES, SuiteError, find_root
+from gpuassay.suite import PHASES, SuiteError, find_root, is_phase
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("gpuassay", "GPU cluster conformance (GPUassay)")
     group.addoption(
         "--target",
+        type=_target,
         default="local",
         metavar="TARGET",
         help="where the cluster is: local (this machine, the default) or recording:DIR (what was recorded)",
@@ -40,6 +42,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--require", metavar="TIER", choices=TIERS, help="exit with 1 unless this tier is won")
 
 
+def _target(text: str) -> str:
+    if text != "local" and not text.startswith("recording:"):
+        raise argparse.ArgumentTypeError(f"expected local or recording:DIR, found {text}")
+    return text
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the hooks that judge, if pytest's arguments ask for a suite; do nothing otherwise."""
@@ -51,6 +59,12 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     if root is not None:
         _register(config, root)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass over the checks of a suite that was met and not asked for: they would have no fleet to look at."""
+    asked_for = config.pluginmanager.has_plugin("gpuassay-judge")
+    return True if not asked_for and is_phase(collection_path) else None
 
 
 def _register(config: pytest.Config, root: Path) -> None:

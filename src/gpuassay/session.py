@@ -11,6 +11,7 @@ import pytest
 
 from gpuassay import __version__
 from gpuassay.evidence.recording import Meta, read_recording
+from gpuassay.evidence.run import RunFolder
 from gpuassay.evidence.writer import RecordingWriter
 from gpuassay.facts import Fleet
 from gpuassay.facts import fleet as read_fleet
@@ -20,7 +21,7 @@ from gpuassay.judge.observe import Observe
 from gpuassay.judge.settle import settle
 from gpuassay.judge.site import Site, load_site, undeclared
 from gpuassay.report import results as report
-from gpuassay.suite import Suite, load_suite
+from gpuassay.suite import THRESHOLDS, Suite, SuiteError, load_suite
 from gpuassay.target.local import Local
 from gpuassay.target.recording import locate
 
@@ -28,12 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gpuassay.evidence.recording import Recording
-    from gpuassay.evidence.run import RunFolder
     from gpuassay.report.results import Document
 
 SESSION = pytest.StashKey["Session"]()
 OBSERVE = pytest.StashKey[Observe]()
 RECORDING = "recording:"
+ACCEPTANCE = "acceptance"
+"""The profile that demands nothing of its own: the site file says what is required."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Request:
     target: str = "local"
     site: Path | None = None
     thresholds: Path | None = None
-    profile: str = "acceptance"
+    profile: str = ACCEPTANCE
     run_dir: Path | None = None
     folder: Path = field(default_factory=Path.cwd)
 
@@ -85,13 +87,14 @@ class Session:
         return report.outcome(settle(self.bench, table, observe), over=table.over)
 
 
-def gather(request: Request, run: RunFolder, suite: Suite, progress: Callable[[str], None]) -> None:
-    """Take the evidence of a live target into the run's folder, and seal it.
+def gather(request: Request, suite: Suite, progress: Callable[[str], None]) -> RunFolder:
+    """Take the evidence of a live target into the folder of a new run, and seal it.
 
-    Raises RecordingError if it cannot be written.
+    Raises ConfigError for a site file with mistakes, RecordingError if evidence cannot be written.
     """
     if request.site is not None:
         load_site(request.site, suite.catalog)  # a mistake in it is said before anything is touched
+    run = RunFolder.create(request.run_dir, now())
     target = Local()
     meta = Meta(target=target.name, probe=__version__, declared=target.declared(), begin=now())
     writer = RecordingWriter(
@@ -99,6 +102,7 @@ def gather(request: Request, run: RunFolder, suite: Suite, progress: Callable[[s
     )
     target.gather(writer, progress)  # cut here, the recording stays readable, and says that it is unfinished
     writer.finish(now())
+    return run
 
 
 def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Session:
@@ -107,6 +111,8 @@ def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Sessi
     Raises ConfigError, SuiteError or RecordingError, each naming the place.
     """
     suite = suite or load_suite(request.root, request.thresholds)
+    if request.profile not in (ACCEPTANCE, *suite.catalog.profiles):
+        raise SuiteError(f"{THRESHOLDS}: there is no [profile.{request.profile}] to judge by")
     recording = read_recording(folder)
     site = _site(request, recording, folder, suite).at(_day(recording))
     fleet = read_fleet(recording, site)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from gpuassay.judge.catalog import load_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from gpuassay.judge.catalog import Catalog
+    from gpuassay.judge.catalog import Catalog, Check
 
 PHASES = {"tests_audit": "audit", "tests_perf": "perf", "tests_reliability": "reliability"}
 THRESHOLDS = "thresholds.toml"
@@ -68,25 +68,18 @@ def load_suite(root: Path, thresholds: Path | None = None) -> Suite:
     Raises ConfigError for a mistake in a table and SuiteError where checks and tables disagree.
     """
     catalog = load_catalog(thresholds or root / THRESHOLDS, root / "advisories.toml")
-    docs, mistakes = {}, []
-    for check, place, function in _checks(root):
-        if check not in catalog.checks:
-            mistakes.append(f"{place} has no table [{check}] in {THRESHOLDS}")
-            continue
-        unknown = sorted(_observed(function) - set(catalog.checks[check].limits))
-        mistakes += [f"{place} observes {metric}, and [{check}] has no limit for it" for metric in unknown]
-        doc = _doc(ast.get_docstring(function) or "")
-        if doc is None:
-            mistakes.append(
-                f"{place}: its docstring needs a title, the reason behind it, and a part 'Fix: …'"
-            )
-        else:
-            docs[check] = doc
-    known = {check for check, _, _ in _checks(root)}
+    docs: dict[str, Doc] = {}
+    mistakes: list[str] = []
+    for source in _sources(root):
+        for function in _checks(source, mistakes):
+            check = check_id(root, source, function.name) or ""
+            wrong = _mistakes(function, check, catalog.checks.get(check))
+            mistakes += [f"{_place(source, function)} {words}" for words in wrong]
+            docs[check] = _doc(function) or Doc("", "", "")
     mistakes += [
         f"{THRESHOLDS}: [{check.id}] has no check {check.path}"
         for check in catalog.checks.values()
-        if check.id not in known
+        if check.id not in docs
     ]
     if mistakes:
         raise SuiteError("\n".join(mistakes))
@@ -104,19 +97,60 @@ def check_id(root: Path, path: Path, function: str) -> str | None:
     return f"{PHASES[folder]}.{area}.{function.removeprefix('test_')}"
 
 
+def is_phase(folder: Path) -> bool:
+    """Tell whether a folder holds the checks of a phase of some suite."""
+    return folder.name in PHASES and _is_root(folder.parent)
+
+
 def _is_root(folder: Path) -> bool:
     return (folder / THRESHOLDS).is_file() and any((folder / phase).is_dir() for phase in PHASES)
 
 
-def _checks(root: Path) -> Iterator[tuple[str, str, ast.FunctionDef]]:
-    """Find the checks in the sources: under xdist the controller collects nothing, and needs them too."""
-    for phase in PHASES:
-        for source in sorted((root / phase).glob("test_*.py")):
-            for node in ast.parse(source.read_text(encoding="utf-8"), str(source)).body:
-                if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                    check = check_id(root, source, node.name)
-                    if check is not None:
-                        yield check, f"{phase}/{source.name}::{node.name}", node
+def _sources(root: Path) -> list[Path]:
+    return [source for phase in PHASES for source in sorted((root / phase).glob("test_*.py"))]
+
+
+def _checks(source: Path, mistakes: list[str]) -> list[ast.FunctionDef]:
+    """Find the checks in a source, and note what pytest would run as a test and is no check.
+
+    They are read, not imported: under xdist the controller collects nothing, and needs them too.
+    """
+    try:
+        module = ast.parse(source.read_text(encoding="utf-8"))
+    except (OSError, ValueError, SyntaxError) as error:  # ValueError: no UTF-8, or a null byte
+        mistakes.append(f"{source.parent.name}/{source.name} cannot be read: {error}")
+        return []
+    tests = [node for node in ast.walk(module) if _is_test(node)]
+    checks = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef) and node in tests}
+    mistakes += [
+        f"{_place(source, node)} must be a plain function, once, and at the top of its file"
+        for node in tests
+        if node not in checks.values()
+    ]
+    return list(checks.values())
+
+
+def _is_test(node: ast.AST) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    if isinstance(node, ast.ClassDef):
+        return node.name.startswith("Test")
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+
+
+def _place(source: Path, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
+    return f"{source.parent.name}/{source.name}::{node.name}"
+
+
+def _mistakes(function: ast.FunctionDef, check: str, table: Check | None) -> Iterator[str]:
+    """Say what is wrong with a check, alone and beside its table."""
+    if table is None:
+        yield f"has no table [{check}] in {THRESHOLDS}"
+    else:
+        for metric in sorted(_observed(function) - set(table.limits)):
+            yield f"observes {metric}, and [{check}] has no limit for it"
+    if function.decorator_list:  # parametrize would change ids, skip and xfail would let it excuse itself
+        yield "has a decorator, and a check can have none"
+    if _doc(function) is None:
+        yield "needs a docstring with a title, the reason behind it, and a part 'Fix: …'"
 
 
 def _observed(function: ast.FunctionDef) -> set[str]:
@@ -126,8 +160,8 @@ def _observed(function: ast.FunctionDef) -> set[str]:
     return {word.arg for call in observes for word in call.keywords if word.arg} - {"at"}
 
 
-def _doc(text: str) -> Doc | None:
-    said, _, fix = text.partition("\nFix:")
+def _doc(function: ast.FunctionDef) -> Doc | None:
+    said, _, fix = (ast.get_docstring(function) or "").partition("\nFix:")
     title, _, why = said.strip().partition("\n")
     if not (title and why.strip() and fix.strip()):
         return None

@@ -27,6 +27,13 @@ typedef struct { int index; } *Device;
 typedef struct { char bus_id_legacy[16]; Number domain, bus, device, device_id, subsystem_id; char bus_id[32]; } PciInfo;
 typedef struct { unsigned long long total, free, used; } Memory;
 typedef struct { Number max, high, partial, low, none; } Histogram;
+typedef struct { Number version; unsigned long long total, reserved, free, used; } MemoryV2;
+typedef struct { Number version; unsigned long long counts[11]; Number threshold_exceeded; } Sram;
+typedef struct { Number gpu, memory; } Utilization;
+typedef struct { Number version, value; } Versioned;
+typedef struct { Number version, channel, tpc; } Repairs;
+typedef struct { Number pid; unsigned long long used; Number gpu_instance, compute_instance; } Process;
+typedef struct { Number id, scope; long long time, latency; Number type; Return status; union { Number number; unsigned long long whole; } value; } Field;
 
 #define MOST_LINES 512
 static struct { char key[64], value[192]; } lines[MOST_LINES];
@@ -168,9 +175,111 @@ Return nvmlDeviceGetRemappedRows(Device device, Number *corrected, Number *uncor
     return numbers(device, "remapped_rows", corrected, uncorrected, pending, failed, &rest);
 }
 
-/* NVLink: "nvlinks 18 3" are 18 links of which number 3 is down; "field.164 53125" is a field value of each
- * link, "field.164.5 0" that of one. */
+/* The health of one GPU */
 
+NUMBER(nvmlDeviceGetPowerUsage, "power_mw")
+
+static Return whole(Device device, const char *name, unsigned long long *out) {
+    const char *answer;
+    Return status = ask(device, name, &answer);
+    if (status == SUCCESS) *out = strtoull(answer, NULL, 0);
+    return status;
+}
+
+Return nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long long *out) {
+    return whole(device, "clock_reasons", out);
+}
+
+Return nvmlDeviceGetTotalEccErrors(Device device, Number kind, Number since, unsigned long long *out) {
+    char name[16];
+    snprintf(name, sizeof name, "errors_%u_%u", kind, since);
+    return whole(device, name, out);
+}
+
+Return nvmlDeviceGetTemperature(Device device, Number sensor, Number *out) {
+    return sensor ? INVALID_ARGUMENT : number(device, "gpu_c", out);
+}
+
+Return nvmlDeviceGetTemperatureThreshold(Device device, Number which, Number *out) {
+    char name[16];
+    snprintf(name, sizeof name, "threshold_%u", which);
+    return number(device, name, out);
+}
+
+Return nvmlDeviceGetUtilizationRates(Device device, Utilization *out) {
+    Number rest;
+    return numbers(device, "utilization", &out->gpu, &out->memory, &rest, &rest, &rest);
+}
+
+Return nvmlDeviceGetMemoryInfo_v2(Device device, MemoryV2 *out) { return whole(device, "memory_used", &out->used); }
+
+static Return processes(Device device, const char *name, Number *count, Process *out) {
+    const char *answer;
+    Number room = *count;
+    Return status = ask(device, name, &answer);
+    *count = 0;
+    if (status != SUCCESS) return status == NOT_SUPPORTED ? SUCCESS : status;
+    if (!out || !room) return INSUFFICIENT_SIZE;
+    *count = 1;
+    sscanf(answer, "%u %llu", &out->pid, &out->used);
+    return SUCCESS;
+}
+
+Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, Number *count, Process *out) {
+    return processes(device, "compute", count, out);
+}
+Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device device, Number *count, Process *out) {
+    return processes(device, "graphics", count, out);
+}
+
+/* "field_230 0" is a value, "field_230 !2" a refusal, "field_164_5 0" the value of link 5; what is not there is not supported, and the call succeeds. */
+Return nvmlDeviceGetFieldValues(Device device, int count, Field *fields) {
+    for (int i = 0; i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "field_%u_%u", fields[i].id, fields[i].scope);
+        fields[i].type = 1;
+        fields[i].status = number(device, name, &fields[i].value.number);
+        if (fields[i].status != NOT_SUPPORTED) continue;
+        snprintf(name, sizeof name, "field_%u", fields[i].id);
+        fields[i].status = number(device, name, &fields[i].value.number);
+    }
+    return SUCCESS;
+}
+
+Return nvmlDeviceValidateInforom(Device device) {
+    Number ignored;
+    Return status = number(device, "inforom", &ignored);
+    return status == NOT_SUPPORTED ? SUCCESS : status;
+}
+
+#ifndef OLD
+Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long *out) {
+    return whole(device, "clock_reasons", out);
+}
+
+Return nvmlDeviceGetMarginTemperature(Device device, Versioned *out) { return number(device, "tlimit_c", &out->value); }
+Return nvmlDeviceGetAddressingMode(Device device, Versioned *out) { return number(device, "addressing", &out->value); }
+Return nvmlDeviceGetUnrepairableMemoryFlag_v1(Device device, Versioned *out) {
+    return number(device, "unrepairable", &out->value);
+}
+
+Return nvmlDeviceGetRepairStatus(Device device, Repairs *out) {
+    Number rest;
+    return numbers(device, "repairs", &out->channel, &out->tpc, &rest, &rest, &rest);
+}
+
+Return nvmlDeviceGetSramEccErrorStatus(Device device, Sram *out) {
+    return number(device, "sram_exceeded", &out->threshold_exceeded);
+}
+
+Return nvmlDeviceGetRowRemapperHistogram(Device device, Histogram *out) {
+    return numbers(device, "banks", &out->max, &out->high, &out->partial, &out->low, &out->none);
+}
+#endif
+
+/* Its NVLinks and their fabric */
+
+/* "nvlinks 18 3" are 18 links, of which number 3 is down. */
 Return nvmlDeviceGetNvLinkState(Device device, Number link, Number *out) {
     Number count = 0, down = 999, rest;
     Return status = numbers(device, "nvlinks", &count, &down, &rest, &rest, &rest);
@@ -180,43 +289,14 @@ Return nvmlDeviceGetNvLinkState(Device device, Number link, Number *out) {
 }
 
 Return nvmlDeviceGetNvLinkErrorCounter(Device device, Number link, Number counter, unsigned long long *out) {
-    char name[32];
-    const char *answer;
-    snprintf(name, sizeof name, "counter.%u", counter);
-    Return status = ask(device, name, &answer);
-    if (status == SUCCESS) *out = strtoull(answer, NULL, 10) + 0 * link;
-    return status;
-}
-
-typedef struct {
-    Number field, scope;
-    long long timestamp, latency;
-    Number type;
-    Return status;
-    unsigned long long value;
-} FieldValue;
-
-enum { UNSIGNED_LONG_LONG = 3 };
-
-Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue *values) {
-    for (int i = 0; i < count; i++) {
-        char name[48];
-        const char *answer;
-        snprintf(name, sizeof name, "field.%u.%u", values[i].field, values[i].scope);
-        values[i].type = UNSIGNED_LONG_LONG;
-        values[i].status = ask(device, name, &answer);
-        if (values[i].status == NOT_SUPPORTED) {
-            snprintf(name, sizeof name, "field.%u", values[i].field);
-            values[i].status = ask(device, name, &answer);
-        }
-        if (values[i].status == SUCCESS) values[i].value = strtoull(answer, NULL, 10);
-    }
-    return SUCCESS;
+    char name[24];
+    (void)link;
+    snprintf(name, sizeof name, "counter_%u", counter);
+    return whole(device, name, out);
 }
 
 /* "fabric 3 0 32766 426 1": state, status, clique, health mask and summary; "cluster" is the first byte of the
  * UUID; "fabric_form 2" is the newest form of the question that this library knows. */
-
 typedef struct { unsigned char cluster[16]; Number status, clique, state; } Fabric;
 typedef struct { Number version; Fabric fabric; Number mask; unsigned char summary; } FabricV;
 
@@ -244,9 +324,5 @@ Return nvmlDeviceGetGpuFabricInfoV(Device device, FabricV *out) {
     out->mask = mask;
     if (out->version >> 24 > 2) out->summary = summary;
     return status;
-}
-
-Return nvmlDeviceGetRowRemapperHistogram(Device device, Histogram *out) {
-    return numbers(device, "banks", &out->max, &out->high, &out->partial, &out->low, &out->none);
 }
 #endif

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "recorded"
 FAULTY = FIXTURES / "faulty"
 
 HEALTHY_KEYS = frozenset({"title", "synthetic", "model", "nodes", "begin", "end", "expected"})
-FAULTY_KEYS = frozenset({"title", "base", "says", "nothing", "overlay", "expected"})
+FAULTY_KEYS = frozenset({"title", "base", "says", "nothing", "cases", "overlay", "expected"})
 
 
 class DescriptionError(ValueError):
@@ -34,7 +34,8 @@ class Description:
     ``expected`` maps each check to its verdict; in the file, ``otherwise`` speaks for those not named. Of a
     faulty cluster, ``changed`` are the checks that differ
     from the base, and each expression of ``says`` must be found in the message of one of them. ``nothing``
-    marks a cluster on which no check may pass, whatever the check.
+    marks a cluster on which no check may pass, whatever the check. ``cases`` maps public cases that this
+    cluster shows in our form to the check that has to see them.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Description:
     changed: frozenset[str] = frozenset()
     says: tuple[str, ...] = ()
     nothing: bool = False
+    cases: Mapping[str, str] = field(default_factory=dict)
     overlays: tuple[Overlay, ...] = ()
 
 
@@ -91,6 +93,7 @@ def read_faulty(file: Path) -> Description:
         changed=frozenset(changed),
         says=tuple(table.get("says", ())),
         nothing=table.get("nothing", False),
+        cases=table.get("cases", {}),
         overlays=overlays,
     )
 

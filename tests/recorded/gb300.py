@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from recorded import nvlink
+from recorded import health, nvlink
 from recorded.hgx_b200 import BRIDGE, DRIVER, GPU, LIBRARY, NIC, function
 from recorded.host import Host
 from recorded.items import dashed, file, library, made_up, tree
@@ -178,6 +178,8 @@ def device(name: str, rail: int, rack: int) -> dict[str, Any]:
         },
         "retired_pages_pending": {"unread": "unsupported", "why": "NVML: Not Supported (3)", "code": 3},
         "pcie": {"gen": 6, "gen_max": 6, "width": 16, "width_max": 16},
+        **health.gpu(power_mw=168_000 + 900 * rail, degrees=37 + rail),
+        "addressing": "ATS",
         "nvlink": nvlink.links(),
         "fabric": nvlink.fabric(dashed(made_up("rack", rack)), CLIQUE),
     }

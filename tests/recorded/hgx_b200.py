@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import nvlink
+from recorded import health, nvlink
 from recorded.host import Host
 from recorded.items import NO_FILE, absent, dashed, file, library, made_up, tree
 
@@ -225,4 +225,5 @@ def device(name: str, rail: int) -> dict[str, Any]:
         "pcie": {"gen": 5, "gen_max": 5, "width": 16, "width_max": 16},
         "nvlink": nvlink.links(),
         "fabric": nvlink.fabric(),
+        **health.gpu(power_mw=195_000 + 700 * rail, degrees=38 + rail),
     }

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from gpuassay.facts.gpu_condition import Condition
+from gpuassay.facts.gpu_health import Health
+from gpuassay.facts.gpu_told import undivided
 from gpuassay.facts.nvidia import Device
 from gpuassay.facts.nvlink import NvLink
 from gpuassay.facts.nvlink_fabric import Fabric
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from gpuassay.facts.nvidia import Driver
     from gpuassay.facts.pci import Bus, Function
     from gpuassay.judge.fact import Fact
+
+T = TypeVar("T")
 
 _MOST_PSTATE = 15  # NVML_PSTATE_15; 32 is "unknown"
 FOREIGN = Unread("not_asked", "only NVIDIA's driver was asked")
@@ -94,17 +99,36 @@ class Gpu:
     @property
     def remap_pending(self) -> Fact[bool]:
         """Whether a row of memory waits for a reset to be replaced."""
-        return self._device.entry.record("remapped_rows").flag("pending")
+        return self._rows(self._device.entry.record("remapped_rows").flag("pending"))
 
     @property
     def remap_failed(self) -> Fact[bool]:
         """Whether a row of memory could not be replaced."""
-        return self._device.entry.record("remapped_rows").flag("failed")
+        return self._rows(self._device.entry.record("remapped_rows").flag("failed"))
 
     @property
     def remap_banks_exhausted(self) -> Fact[int]:
         """How many banks of memory have no spare row left."""
-        return self._device.entry.record("remapped_rows").record("banks").count("none")
+        return self._rows(self._device.entry.record("remapped_rows").record("banks").count("none"))
+
+    @property
+    def remapped_rows(self) -> Fact[int]:
+        """How many rows of memory were replaced in its life because of errors that could not be corrected."""
+        rows = replace(self._device.entry.record("remapped_rows"), missing="not_asked")
+        return self._rows(rows.count("uncorrectable"))
+
+    @cached_property
+    def health(self) -> Health:
+        """What its driver says of its memory and its board."""
+        return Health(self._device.entry, self._device.gone)
+
+    @cached_property
+    def condition(self) -> Condition:
+        """What its driver says of its clocks, its heat and its work at the moment of asking."""
+        return Condition(self._device.entry)
+
+    def _rows(self, fact: Fact[T]) -> Fact[T]:
+        return undivided(self._device.entry, fact)
 
     @property
     def pcie_width(self) -> Fact[int]:

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from gpuassay.facts import nvlink_fabric
+from gpuassay.facts import smi_fabric, smi_health
 from gpuassay.facts.record import Record
-from gpuassay.facts.text import brief, no_value
+from gpuassay.facts.smi_words import TOOL as _TOOL
+from gpuassay.facts.smi_words import number as _number
+from gpuassay.facts.smi_words import said as _said
+from gpuassay.facts.smi_words import truth as _truth
+from gpuassay.facts.smi_words import word as _word
+from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Unread
 
 if TYPE_CHECKING:
     from gpuassay.facts.source import Evidence
 
 ITEM: Final = "nvidia-smi-xml"
-_TOOL: Final = "nvidia-smi"
 _ROOT: Final = "nvidia_smi_log"
 _NONE_FOUND: Final = "No devices were found"  # on standard output, exit status 6
 
-_TRUTHS: Final = {"Yes": True, "No": False, "Enabled": True, "Disabled": False}
 _MOST_GPUS: Final = 256
-
-_STATES: Final = {"not started": 1, "in progress": 2, "completed": 3}
-_HEALTH: Final = {
-    "bandwidth": nvlink_fabric.DEGRADED,
-    "route_recovery_in_progress": nvlink_fabric.RECOVERING,
-    "route_unhealthy": nvlink_fabric.UNHEALTHY,
-    "access_timeout_recovery": nvlink_fabric.TIMED_OUT,
-    "partition_assigned": nvlink_fabric.PARTITION,
-}
-_BITS: Final = {"Degraded": 1, "True": 1, "Full": 2, "False": 2}
-_SUMMARIES: Final = {"Healthy": 1, "Unhealthy": 2, "Limited Capacity": 3}
 
 
 def answer(evidence: Evidence) -> Record:
@@ -41,9 +32,12 @@ def answer(evidence: Evidence) -> Record:
     if item is None:
         return Record(Unread("not_asked", f"{ITEM} was not asked for"))
     ref = evidence.ref(item)
-    printed = item.out.lstrip()
+    printed, corrupted = smi_health.without_warnings(item.out)
     if printed.startswith((b"<?xml", b"<!DOCTYPE", b"<nvidia_smi_log")):
-        return Record(_translate(printed, ref), ref)
+        log = _translate(printed, ref)
+        if isinstance(log, dict):
+            smi_health.tell_inforom(log["devices"], corrupted, item.status, item.exit)
+        return Record(log, ref)
     said = brief(printed.decode(errors="replace"))
     if said == _NONE_FOUND:
         return Record({"count": 0, "devices": []}, ref)
@@ -134,6 +128,7 @@ def _device(index: int, gpu: Element) -> dict[str, Any]:
             "pending": _truth(_said(gpu, "ecc_mode/pending_ecc")),
         },
         "remapped_rows": {
+            "uncorrectable": _number(_said(gpu, f"{remapped}/remapped_row_unc")),
             "pending": _truth(_said(gpu, f"{remapped}/remapped_row_pending")),
             "failed": _truth(_said(gpu, f"{remapped}/remapped_row_failure")),
             "banks": {
@@ -143,66 +138,11 @@ def _device(index: int, gpu: Element) -> dict[str, Any]:
                 )
             },
         },
+        **smi_health.told(gpu),
         "pcie": {
             "gen": _number(_said(gpu, f"{generation}/current_link_gen")),
             "width": _number(_said(gpu, f"{width}/current_link_width"), r"(\d{1,3})x"),
             "width_max": _number(_said(gpu, f"{width}/max_link_width"), r"(\d{1,3})x"),
         },
-        "fabric": _fabric(gpu),
+        "fabric": smi_fabric.told(gpu),
     }
-
-
-def _fabric(gpu: Element) -> dict[str, Any]:
-    """Write the place in an NVLink fabric: numbers where NVML has numbers, else the tool's words."""
-    state = _word(_said(gpu, "fabric/state"))
-    if isinstance(state, dict):
-        return state
-    parts = {shift: _said(gpu, f"fabric/health/{tag}") for tag, shift in _HEALTH.items()}
-    configuration, summary = (
-        _said(gpu, "fabric/health/incorrect_configuration"),
-        _said(gpu, "fabric/health/summary"),
-    )
-    told = {
-        "state": _STATES.get(state.casefold(), _odd(state)),
-        "status": _word(_said(gpu, "fabric/status")),
-        "cluster": _word(_said(gpu, "fabric/clusterUuid")),
-        "clique": _number(_said(gpu, "fabric/cliqueId")),
-        "health_mask": sum(_BITS.get(part or "", 0) << shift for shift, part in parts.items()),
-        "health_summary": _SUMMARIES.get(summary or "", 0),
-    }
-    if isinstance(configuration, str) and configuration not in ("", "None") and not no_value(configuration):
-        told["configuration"] = configuration
-    return told
-
-
-def _said(element: Element, path: str) -> str | None:
-    """Find what is said at a path; a part may say one word for all that is below: ``GPU is lost``."""
-    for tag in path.split("/"):
-        child = element.find(tag)
-        if child is None:
-            return (element.text or "").strip() or None
-        element = child
-    return (element.text or "").strip()
-
-
-def _word(said: str | None) -> Any:
-    if said is None:
-        return {"unread": "not_found", "why": f"this {_TOOL} does not print it"}
-    absent = no_value(said)
-    return {"unread": absent, "why": f"{_TOOL} says {said}"} if absent else said
-
-
-def _number(said: str | None, pattern: str = r"(\d{1,18})") -> Any:
-    word = _word(said)
-    match = re.fullmatch(pattern, word, re.ASCII) if isinstance(word, str) else None
-    return int(match[1]) if match else _odd(word)
-
-
-def _truth(said: str | None) -> Any:
-    word = _word(said)
-    return _TRUTHS.get(word, _odd(word)) if isinstance(word, str) else word
-
-
-def _odd(word: Any) -> Any:
-    """Say that a text is no value of its kind, unless it is said already why there is none."""
-    return {"unread": "garbled", "why": f"{_TOOL} says '{brief(word)}'"} if isinstance(word, str) else word

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpuassay.facts.record import Record
+from gpuassay.facts.record import Record, mapped
 from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Read, Unread
 

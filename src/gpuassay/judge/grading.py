@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpuassay.judge.fact import Absence, Fact, Scalar, Subject
     from gpuassay.judge.limits import Limit
     from gpuassay.judge.observe import Observation
+    from gpuassay.judge.waivers import Waiver
 
 # What an unread value means for a verdict. `None` is "not run"; `unsupported` depends on the product.
 ABSENT: Mapping[Absence, Verdict | None] = {
@@ -51,7 +52,7 @@ class Row:
     at: tuple[tuple[str, str], ...] = ()
     caps_at_gold: bool = False
     provisional: bool = False
-    waived: str = ""
+    waived: Waiver | None = None
     cells: int = 1
 
 
@@ -101,7 +102,7 @@ class Grading:
         if not _is_finite(fact.value):  # an error by every limit, also where there is nothing to compare with
             grade = limit.grade(fact.value, fact.value)
         grade = grade or limit.grade(fact.value, reference.value if reference else None)
-        reason = f"{seen.metric} {grade.reason}"
+        reason = f"{seen.metric} {grade.reason}" if grade.reason else ""
         if fact.note and grade.verdict is not Verdict.PASS:
             reason = f"{reason} — {fact.note}"
         return replace(
@@ -164,7 +165,7 @@ class Grading:
             row,
             verdict=Verdict.WARN,
             caps_at_gold=True,
-            waived=waiver.reason,
+            waived=waiver,
             reason=f"{row.reason} (waived until {waiver.until}: {waiver.reason})",
         )
 

@@ -101,7 +101,9 @@ class _Settling:
 
     def _missing(self, graded: Sequence[Row]) -> list[Row]:
         if self.check.over in _SHARED:
-            return []
+            observed = {row.metric for row in graded}
+            lacking = [metric for metric in self.limits if self.applying and metric not in observed]
+            return [Row("", "", one, Verdict.ERROR, f"{one} was not observed") for one in lacking]
         places: dict[tuple[str, str], set[str]] = defaultdict(set)
         for row in graded:
             places[row.node, row.metric].add(row.where)
@@ -109,11 +111,13 @@ class _Settling:
         for node in self.applying:
             if node.silence is not None:
                 continue
-            expected, unread = self._expected(node)
+            expected, shown, unread = self._expected(node)
             lacking = [metric for metric in self.limits if len(places[node.name, metric]) < expected]
             for metric in lacking:
                 seen = len(places[node.name, metric])
-                rows.append(self._lacking(node, metric, seen, expected, unread))
+                # A mute witness is no excuse for what another one has shown.
+                mute = unread if seen >= shown else None
+                rows.append(self._lacking(node, metric, seen, expected, mute))
             if unread is not None and not lacking and self._declared(node) is None:
                 why = f"how many {self.check.over}s it has could not be told: {unread.why}"
                 rows.append(Row(node.name, node.name, "", ABSENT[unread.kind], why, evidence=unread.evidence))
@@ -132,14 +136,17 @@ class _Settling:
         pool = self.bench.site.pool_of(node.name)
         return pool.declared_count(self.check.over) if pool else None
 
-    def _expected(self, node: NodeSight) -> tuple[int, Unread | None]:
-        """Count what must have been seen, the most of what is declared and shown; name a mute witness."""
+    def _expected(self, node: NodeSight) -> tuple[int, int, Unread | None]:
+        """Count what must have been seen (the most of what is declared and shown) and what is shown.
+
+        A witness that is mute is named.
+        """
         if self.check.over == "node":
-            return 1, None
+            return 1, 1, None
         sightings = node.sightings(self.check.over, self.check.needs).values()
         seen = [fact.value for fact in sightings if isinstance(fact, Read)]
         unread = next((fact for fact in sightings if isinstance(fact, Unread)), None)
-        return max(1, self._declared(node) or 0, *seen), unread
+        return max(1, self._declared(node) or 0, *seen), max(seen, default=0), unread
 
     # --- the verdict -----------------------------------------------------------------------------
 

@@ -145,21 +145,20 @@ def _against(tier: str, own: Sequence[Standing], rule: Rule, *, sure: bool) -> t
     if tier == "platinum":
         against += [line for line in own if line.caps_at_gold and line not in against]
     held = [_held(tier, line) for line in against]
-    if sure:
-        held += _unproven(tier, own, rule)
+    held += _unproven(tier, own, rule, sure=sure)
     return tuple(held)
 
 
-def _unproven(tier: str, own: Sequence[Standing], rule: Rule) -> Iterable[Held]:
+def _unproven(tier: str, own: Sequence[Standing], rule: Rule, *, sure: bool) -> Iterable[Held]:
     """Name the phases that prove nothing, for nothing was judged in them: skips alone win no tier."""
     for phase in rule.phases:
         of_phase = [line for line in own if line.phase == phase]
-        if not of_phase:
+        if of_phase and all(line.verdict is Verdict.SKIP for line in of_phase):
+            yield Held(tier, phase, "skip", f"every {phase} check was skipped")
+        elif sure and not of_phase:
             yield Held(
                 tier, phase, "not_run", f"this version has no {phase} checks, and the tier rests on them"
             )
-        elif all(line.verdict is Verdict.SKIP for line in of_phase):
-            yield Held(tier, phase, "skip", f"every {phase} check was skipped")
 
 
 def _held(tier: str, line: Standing) -> Held:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from gpuassay.probe import nvlinks
 from gpuassay.probe.answer import unread
 
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Callable, Optional
+    from typing import Callable
 
 LIBRARY = "libnvidia-ml.so.1"
 
 # nvml.h, nvmlReturn_t; what is not here is an answer that went wrong: failed
-_KINDS = {
+KINDS = {
     3: "unsupported",
     4: "denied",
     10: "timed_out",
     12: "not_found",  # the library
     13: "not_found",  # the function: the library is older than the question
+    26: "unsupported",  # deprecated: asked for in another way now
 }
 _PSTATE_UNKNOWN = 32
 
@@ -28,13 +28,13 @@ _PSTATE_UNKNOWN = 32
 class Call(NamedTuple):
     """One function; ``key`` is the place of its answer, with dots; ``shape`` makes it plain data.
 
-    ``ask`` stands in for the plain call where one answer takes more than that.
+    ``ask`` calls it, given nvidia-ml-py and the GPU, where it takes more than the GPU.
     """
 
     key: str
     function: str
     shape: Callable[[Any], Any] = lambda value: value
-    ask: Optional[Callable[[ModuleType, Any], Any]] = None
+    ask: Optional[Callable[[Any, Any], Any]] = None
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is an answer
@@ -110,10 +110,6 @@ DEVICE = (
     Call("pcie.gen_max", "nvmlDeviceGetMaxPcieLinkGeneration"),
     Call("pcie.width", "nvmlDeviceGetCurrPcieLinkWidth"),
     Call("pcie.width_max", "nvmlDeviceGetMaxPcieLinkWidth"),
-    Call("nvlink.active", "nvmlDeviceGetNvLinkState", ask=nvlinks.active),
-    Call("nvlink.speed_mbps", "nvmlDeviceGetFieldValues", ask=nvlinks.speeds),
-    Call("nvlink.counters", "nvmlDeviceGetNvLinkErrorCounter", ask=nvlinks.counters),
-    Call("fabric", "nvmlDeviceGetGpuFabricInfo", ask=nvlinks.fabric),
 )
 
 
@@ -148,7 +144,7 @@ def call(nvml: ModuleType, which: Call, *arguments: Any) -> Any:
         return which.shape(which.ask(nvml, *arguments) if which.ask else function(*arguments))
     except nvml.NVMLError as error:
         code = error.value
-        raise Refusal(_KINDS.get(code, "failed"), f"NVML: {error} ({code})", code=code) from error
+        raise Refusal(KINDS.get(code, "failed"), f"NVML: {error} ({code})", code=code) from error
     except Exception as error:
         raise Refusal("failed", f"{which.function}: {type(error).__name__}: {error}") from error
 

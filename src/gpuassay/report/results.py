@@ -40,6 +40,7 @@ def outcome(result: CheckResult, *, over: str) -> Document:
         "cells": [result.cells_expected, result.cells_judged],
         "caps_at_gold": result.caps_at_gold,
         "warned": result.warned,
+        "waived": _waived(result.rows),
         "sick": list(result.sick),
         "doubtful": {node: _word(verdict) for node, verdict in result.doubtful.items()},
         "accelerators": len(result.subjects_judged) if over == "gpu" else 0,
@@ -58,10 +59,16 @@ def failed_outcome(reason: str) -> Document:
         "cells": [0, 0],
         "caps_at_gold": False,
         "warned": False,
+        "waived": [],
         "sick": [],
         "doubtful": {},
         "accelerators": 0,
     }
+
+
+def graver(one: Document, other: Document) -> Document:
+    """Choose the worse of two outcomes of one check; of alike ones the first."""
+    return min(one, other, key=lambda found: _ORDER.index(found["verdict"]))
 
 
 def crashed(found: Document, reason: str) -> Document:
@@ -153,7 +160,7 @@ def _observation(group: Sequence[Row]) -> Document:
     }
     marks = {
         "provisional": first.provisional,
-        "waived": first.waived,
+        "waived": first.waived.reason if first.waived else "",
         "caps": "gold" if first.caps_at_gold else "",
     }
     return document | {key: mark for key, mark in marks.items() if mark}
@@ -199,9 +206,15 @@ def _return_list(found: Mapping[str, Any]) -> list[Document]:
     return [{"where": node, "checks": sorted(checks[node])} for node in sorted(checks, key=natural)]
 
 
+def _waived(rows: Iterable[Row]) -> list[Document]:
+    """Count the rows that each waiver has softened."""
+    used = Counter(row.waived for row in rows if row.waived)
+    return [waiver.document() | {"rows": count} for waiver, count in used.items()]
+
+
 def _waiver(waiver: Mapping[str, Any], found: Mapping[str, Any]) -> Document:
-    rows = found[waiver["check"]].get("observations", ())
-    used = sum(row["count"] for row in rows if row.get("waived") == waiver["reason"])
+    softened = found[waiver["check"]].get("waived", ())
+    used = sum(one["rows"] for one in softened if one == {**waiver, "rows": one["rows"]})
     state = "expired" if waiver["expired"] else "used" if used else "unmatched"
     shown = {key: waiver[key] for key in ("check", "where", "until", "reason")}
     return shown | {"state": state, "rows": used}

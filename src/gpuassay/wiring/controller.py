@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,17 +15,20 @@ from gpuassay.judge.catalog import TIERS
 from gpuassay.judge.config import ConfigError
 from gpuassay.report import pytest_html, terminal
 from gpuassay.report.files import write_reports
-from gpuassay.report.results import assemble, failed_outcome, is_red
+from gpuassay.report.results import assemble, failed_outcome, graver, is_red
 from gpuassay.report.words import plural, status
 from gpuassay.session import SESSION, Request, Session, context, gather, now, prepare
 from gpuassay.suite import SuiteError, check_id, load_suite
+from gpuassay.wiring.judge import cause
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
     from types import FrameType
 
     from gpuassay.report.results import Document
+
+_COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 class Controller:
@@ -38,6 +43,12 @@ class Controller:
         self._outcomes: dict[str, Document] = {}
         self._context: Document = {}
         self._results: Document | None = None
+        self._previous: Any = None
+
+    def pytest_unconfigure(self) -> None:
+        """Give SIGTERM back: pytest may run inside another program."""
+        if self._previous is not None:
+            signal.signal(signal.SIGTERM, self._previous)
 
     # --- before any check ------------------------------------------------------------------------
 
@@ -53,16 +64,16 @@ class Controller:
         suite = load_suite(request.root, request.thresholds)
         if self._config.option.collectonly:
             return
-        signal.signal(signal.SIGTERM, _interrupt)
+        if threading.current_thread() is threading.main_thread():  # elsewhere Python refuses to
+            self._previous = signal.signal(signal.SIGTERM, _interrupt)
         recording = request.recording
         if recording is not None:
             prepared = prepare(request, recording, suite)
             self._run = RunFolder.create(request.run_dir, now())
         else:
-            self._run = RunFolder.create(request.run_dir, now())
-            recording = self._run.recording
-            gather(request, self._run, suite, self._progress)
+            self._run = gather(request, suite, self._progress)
             self._progress("")
+            recording = self._run.recording
             prepared = prepare(request, recording, suite)
         self._recording = recording
         self._config.stash[SESSION] = prepared
@@ -133,9 +144,23 @@ class Controller:
             if check is not None:
                 self._record(check, failed_outcome("the process that judged this check died"))
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Take a file that skips itself, or cannot be imported, for an error of every check in it."""
+        if self._recording is None or report.passed:
+            return
+        file = (self._config.rootpath / report.nodeid).resolve()
+        for check in self._config.stash[SESSION].suite.catalog.checks.values():
+            if self._root / check.path.partition("::")[0] == file:
+                self._record(check.id, failed_outcome(f"its file could not be collected: {cause(report)}"))
+
     def _record(self, check: str, outcome: Document) -> None:
+        """Keep an outcome; of a check that was run again, which plugins can do, the graver one."""
+        outcome = graver(outcome, self._outcomes.get(check, outcome))
         self._outcomes[check] = outcome
-        self._journal.check(check, outcome)
+        try:
+            self._journal.check(check, outcome)
+        except RecordingError as error:  # to judge on and keep nothing of it would be of no use
+            pytest.exit(f"gpuassay: {error}", returncode=pytest.ExitCode.INTERNAL_ERROR)
 
     def _check_of(self, nodeid: str) -> str | None:
         path, _, name = nodeid.partition("::")
@@ -157,15 +182,22 @@ class Controller:
         results = self._results = assemble(self._context, self._outcomes, cut=cut)
         self._add_junit_properties(results)
         session.exitstatus = self._exit_status(session.exitstatus, results)
-        try:
+        with self._written(session):
             self._journal.end(cut)
             write_reports(self._run, results)
-            yield
+        yield
+        with self._written(session):
             self._run.seal()
+        return None
+
+    @contextmanager
+    def _written(self, session: pytest.Session) -> Iterator[None]:
+        """Say what could not be written, and end the run with an error of its own for it."""
+        try:
+            yield
         except RecordingError as error:
             self._say(f"the reports could not be written: {error}")
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-        return None
 
     def _exit_status(self, status: int | pytest.ExitCode, results: Document) -> int | pytest.ExitCode:
         """Turn only a clean run red: an interrupted one, and pytest's own errors, stay what they are."""
@@ -235,10 +267,11 @@ def _request(config: pytest.Config, root: Path) -> Request:
 
 
 def _cut(session: pytest.Session) -> str:
-    if session.exitstatus == pytest.ExitCode.INTERRUPTED:
-        return "the run was interrupted"
+    """Say why a run ended before its time; empty if it did not."""
     stopped = session.shouldfail or session.shouldstop
-    return f"the run stopped early: {stopped}" if stopped else ""
+    if stopped:
+        return f"the run stopped early: {stopped}"
+    return "" if session.exitstatus in _COMPLETE else "the run was interrupted"
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -40,10 +40,18 @@ class Judge:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Mark checks with their phase. First of all: `-m` picks by marks in the same hook."""
         for item in items:
-            check = check_id(self._root, item.path, item.name)
+            check = self._check_of(item)
             if check is not None:
                 item.stash[CHECK] = check
                 item.add_marker(check.split(".")[0])
+
+    def _check_of(self, item: pytest.Item) -> str | None:
+        """Name the check that an item is, by its function: a plugin that runs it again renames the item."""
+        if not (isinstance(item, pytest.Function) and isinstance(item.parent, pytest.Module)):
+            return None
+        check = check_id(self._root, item.path, item.originalname)
+        session = self._config.stash.get(SESSION, None)  # there is none where checks are only collected
+        return check if session is None or check in session.suite.catalog.checks else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -62,14 +70,15 @@ class Judge:
         if failure is not None:
             outcome = crashed(outcome, f"the check raised {type(failure).__name__}: {failure}")
         item.stash[OUTCOME] = outcome
-        table = self._config.stash[SESSION].suite.catalog.checks[check]
-        item.user_properties += [
-            ("verdict", outcome["verdict"]),
-            ("category", table.category),
-            ("tier", table.tier),
-        ]
+        self._label(item, outcome)
         _conclude(outcome)
         return None
+
+    def _label(self, item: pytest.Item, outcome: Document) -> None:
+        """Say a check's verdict, category and tier where JUnit and pytest-html look for them."""
+        table = self._config.stash[SESSION].suite.catalog.checks[item.stash[CHECK]]
+        labels = {"verdict": outcome["verdict"], "category": table.category, "tier": table.tier}
+        item.user_properties += labels.items()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -85,7 +94,9 @@ class Judge:
             return report
         outcome = item.stash.get(OUTCOME, None)
         if outcome is None and (call.when == "call" or not report.passed):
-            outcome = failed_outcome(f"the check could not be run: {_cause(report)}")
+            outcome = failed_outcome(f"the check could not be run: {cause(report)}")
+            self._label(item, outcome)
+            report.user_properties = list(item.user_properties)
         if outcome is not None:
             vars(report)["gpuassay"] = {"check": check, "outcome": outcome}
             if outcome["verdict"] in ("fail", "error") and report.outcome != "failed":
@@ -95,7 +106,8 @@ class Judge:
         return report
 
 
-def _cause(report: pytest.TestReport) -> str:
+def cause(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Say in one line why something could not be run."""
     if isinstance(report.longrepr, tuple):
         return report.longrepr[2]
     lines = report.longreprtext.strip().splitlines()

@@ -36,7 +36,7 @@ def gpu(library: Path, answers: Path, **changed: str) -> dict[str, Any]:
 
 def test_the_list_of_links_ends_where_the_library_says_so(library: Path, tmp_path: Path) -> None:
     """An A100 has 12 links and the library knows of 18 numbers: the rest are no links that are down."""
-    links = gpu(library, tmp_path, **{"0.nvlinks": "12 7", "0.field.164": "25000"})["nvlink"]
+    links = gpu(library, tmp_path, **{"0.nvlinks": "12 7", "0.field_164": "25000"})["nvlink"]
     assert links["active"] == [link != 7 for link in range(12)]
     assert links["speed_mbps"] == [25000] * 12
 
@@ -50,16 +50,16 @@ def test_a_gpu_without_nvlink_says_so(library: Path, tmp_path: Path) -> None:
 
 def test_an_older_driver_tells_the_speed_by_fields_of_their_own(library: Path, tmp_path: Path) -> None:
     """Link 6 and up lie elsewhere in its numbering, and it has none for the links after 12."""
-    fields = {f"0.field.{field}": "25781" for field in (*range(84, 90), *range(132, 138))}
-    links = gpu(library, tmp_path, **{"0.nvlinks": "13", "0.field.164": "!3", **fields})["nvlink"]
+    fields = {f"0.field_{field}": "25781" for field in (*range(84, 90), *range(132, 138))}
+    links = gpu(library, tmp_path, **{"0.nvlinks": "13", "0.field_164": "!3", **fields})["nvlink"]
     assert links["speed_mbps"][:12] == [25781] * 12
     assert links["speed_mbps"][12]["unread"] == "unsupported"
 
 
 def test_the_counters_of_older_links(library: Path, tmp_path: Path) -> None:
     """A Hopper counts replays and recoveries, and has none of the error rates of NVLink 5."""
-    younger = {f"0.field.{field}": "!2" for field in (206, 207, 208, 209, 211, 213, 214, 220, 222)}
-    older = {f"0.counter.{counter}": str(counter) for counter in range(4)}
+    younger = {f"0.field_{field}": "!2" for field in (206, 207, 208, 209, 211, 213, 214, 220, 222)}
+    older = {f"0.counter_{counter}": str(counter) for counter in range(4)}
     counters = gpu(library, tmp_path, **younger, **older)["nvlink"]["counters"]
     assert counters["recovery"] == [1] * 18
     assert counters["crc_data"] == [3] * 18
@@ -68,7 +68,7 @@ def test_the_counters_of_older_links(library: Path, tmp_path: Path) -> None:
 
 def test_one_link_that_refuses_spoils_no_other(library: Path, tmp_path: Path) -> None:
     """Its place holds the reason; the others hold their values."""
-    speeds = gpu(library, tmp_path, **{"0.field.164.5": "!999"})["nvlink"]["speed_mbps"]
+    speeds = gpu(library, tmp_path, **{"0.field_164_5": "!999"})["nvlink"]["speed_mbps"]
     assert speeds[5] == {"unread": "failed", "why": "NVML: Unknown Error (999)", "code": 999}
     assert speeds[:5] + speeds[6:] == [53125] * 17
 

@@ -6,6 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from gpuassay.probe.answer import unread
+from gpuassay.probe.nvmlcalls import KINDS, Call
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 _MOST_LINKS = 36
 _INVALID_ARGUMENT, _NOT_SUPPORTED = 2, 3
 _ENDS = (_INVALID_ARGUMENT, _NOT_SUPPORTED)
-_KINDS = {4: "denied", 10: "timed_out", 13: "not_found"}
 # What older libraries say to a younger form of the question: no such function, or no such version
 _UNKNOWN_FORM = (_INVALID_ARGUMENT, 13, 25)
 
@@ -145,5 +145,13 @@ def _once(told: list[Any]) -> Any:
 
 
 def _refused(error: Any) -> dict[str, Any]:
-    kind = "unsupported" if error.value in _ENDS else _KINDS.get(error.value, "failed")
+    kind = "unsupported" if error.value in _ENDS else KINDS.get(error.value, "failed")
     return unread(kind, f"NVML: {error} ({error.value})", code=error.value)
+
+
+NVLINK = (
+    Call("nvlink.active", "nvmlDeviceGetNvLinkState", ask=active),
+    Call("nvlink.speed_mbps", "nvmlDeviceGetFieldValues", ask=speeds),
+    Call("nvlink.counters", "nvmlDeviceGetNvLinkErrorCounter", ask=counters),
+    Call("fabric", "nvmlDeviceGetGpuFabricInfo", ask=fabric),
+)

@@ -1,0 +1,53 @@
+"""What NVML says of the health of one idle GPU that has none to complain of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+NOT_SUPPORTED = {"unread": "unsupported", "why": "NVML: Not Supported (3)", "code": 3}
+NAMESPACE = "pid:[4026531836]"  # the machine's own, the same on every Linux
+
+
+def gpu(power_mw: int, degrees: int, limit: int = 88, slowdown: int = -3) -> dict[str, Any]:
+    """Return the part of a GPU's entry; ``limit`` is the highest temperature of operation."""
+    return {
+        "ecc_errors": {
+            "volatile_uncorrected": 0,
+            "volatile_corrected": 0,
+            "aggregate_uncorrected": 0,
+            "sram_threshold_exceeded": False,
+        },
+        "repairs_pending": {"channel": False, "tpc": False},
+        "unrepairable_memory": False,
+        "fields": {
+            "memory_c": degrees,
+            "pcie_replays": 0,
+            "slowdown_tlimit_c": slowdown,
+            "reset_required": {
+                "unread": "unsupported",
+                "why": "NVML: no value for field 226 (26)",
+                "code": 26,
+            },
+            "drain_and_reset": {
+                "unread": "unsupported",
+                "why": "NVML: no value for field 227 (26)",
+                "code": 26,
+            },
+            "recovery_action": 0,
+        },
+        "clock_event_reasons": 1,  # idle
+        "temperature": {
+            "gpu_c": degrees,
+            "tlimit_c": limit - degrees,
+            "slowdown_c": NOT_SUPPORTED,
+            "memory_max_c": NOT_SUPPORTED,
+        },
+        "usage": {
+            "busy_percent": 0,
+            "power_mw": power_mw,
+            "memory_bytes": 0,
+            "processes": {"count": 0, "listed": [], "namespace": NAMESPACE},
+        },
+        "addressing": "None",
+        "inforom_valid": True,
+    }
