@@ -39,7 +39,10 @@ HEALTHY = small(
     imex="Node #0   - 192.0.2.1   - READY\n\n Nodes From\\To  0\n       0        C\nDomain State: UP\n",
 )
 DOCUMENTS = sorted(key for key, content in HEALTHY.items() if isinstance(content, dict))
-ITEMS = [*sorted(HEALTHY), "nvidia-smi-xml", "nvidia-sysfs-version", "virt"]
+ITEMS = [
+    *(*sorted(HEALTHY), "nvidia-smi-xml", "nvidia-sysfs-version", "virt"),
+    *("amdgpu", "amdgpu-version", "kfd", "rocm", "amd-smi"),
+]
 STATUSES = ["ok", "not_found", "denied", "timed_out", "failed", "unsupported"]
 NVLINK = ["nvlink", "nvswitch", "nvl72", "imex"]
 NEEDS = ["gpu", "nvidia", "amd", *NVLINK, "rdma", "roce", "infiniband", "vm", "bare_metal", "slurm", ""]
@@ -61,7 +64,13 @@ def facts(node: Node) -> Iterator[tuple[str, Any]]:
     told = [part for gpu in node.gpus for part in (gpu.health, gpu.condition)]
     for subject in (node, *node.gpus, *node.ports, *told):
         for name in dir(type(subject)):
-            if not name.startswith("_") and name not in ("shows", "sightings", "kernel_log"):
+            if not name.startswith("_") and name not in (
+                "shows",
+                "sightings",
+                "kernel_log",
+                "amdgpu",
+                "amdgpu_log",
+            ):
                 yield name, getattr(subject, name)
     for part in (node.rack, node.imex, *(part for gpu in node.gpus for part in (gpu.nvlink, gpu.fabric))):
         for name in dir(type(part)):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from recorded import health, nvlink
 from recorded.hgx_b200 import BRIDGE, DRIVER, GPU, LIBRARY, NIC, function
-from recorded.host import Host
+from recorded.host import Host, no_amdgpu
 from recorded.items import dashed, file, library, made_up, tree
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def node(name: str, index: int, *, trays: int) -> list[Item]:
         tree("net", "/sys/class/net", net()),
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
+        *no_amdgpu(),
     )
     return [
         *HOST.items(name, kernel_log(), devices),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from recorded import health, nvlink
-from recorded.host import Host
+from recorded.host import Host, no_amdgpu
 from recorded.items import NO_FILE, absent, dashed, file, library, made_up, tree
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def node(name: str, index: int) -> list[Item]:
         tree("net", "/sys/class/net", net()),
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
+        *no_amdgpu(),
     )
     return [*HOST.items(name, kernel_log(), devices), NO_IMEX, library("nvml", "nvml", nvml(name))]
 

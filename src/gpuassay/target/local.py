@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpuassay.evidence.item import Status
     from gpuassay.target import Writer
 
-DEADLINE_S = 300.0
+DEADLINE_S = 900.0
 """For the whole probe: what the deadlines of all questions add up to, and the time to end what hangs."""
 
 _GRACE_S = 5.0  # a probe that is told to stop ends its children first, which may take 3 s

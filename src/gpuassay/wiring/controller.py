@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from gpuassay.report.results import Document
 
+# Options by which pytest tells of tests and runs none: nothing is gathered then.
+_ONLY_LOOKS = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test", "cacheshow")
 _COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
@@ -62,7 +64,7 @@ class Controller:
 
     def _start(self, request: Request) -> None:
         suite = load_suite(request.root, request.thresholds)
-        if self._config.option.collectonly:
+        if any(getattr(self._config.option, name, False) for name in _ONLY_LOOKS):
             return
         if threading.current_thread() is threading.main_thread():  # elsewhere Python refuses to
             self._previous = signal.signal(signal.SIGTERM, _interrupt)
