@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gpuassay import evidence
 from gpuassay.evidence.item import Item
 from gpuassay.evidence.meta import Meta
-from gpuassay.evidence.writer import RecordingWriter
+from gpuassay.evidence.writer import RecordingWriter, add_measurement
 from gpuassay.judge.names import expand
 from recorded import cpu_vm, gb300, hgx_b200, mi300x_cpx, mi355x
 from recorded.description import FIXTURES, DescriptionError, describe, healthy
@@ -103,7 +103,11 @@ def _write(description: Description, folder: Path) -> None:
     writer = RecordingWriter(folder, meta, None if site is None else site.decode())
     for index, name in enumerate(names, 1):
         for item in _node(description, name, index):
-            writer.add(name, item)
+            place, _, measurement = item.id.partition("/")
+            if place == "measure":
+                add_measurement(folder, measurement, name, replace(item, id=measurement))
+            else:
+                writer.add(name, item)
     writer.finish(description.end)
     _damage(description, folder)
 

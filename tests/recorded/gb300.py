@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from recorded import health, nvlink
+from recorded import health, measurements, nvlink
 from recorded.hgx_b200 import BRIDGE, DRIVER, GPU, LIBRARY, NIC, function
 from recorded.host import Host, no_amdgpu
 from recorded.items import dashed, file, library, made_up, tree
@@ -64,6 +64,7 @@ def node(name: str, index: int, *, trays: int) -> list[Item]:
         *HOST.items(name, kernel_log(), devices),
         nvlink.imex(peers, DRIVER, rack),
         library("nvml", "nvml", nvml(name, rack)),
+        measurements.dcgm_diag(GPUS),
     ]
 
 

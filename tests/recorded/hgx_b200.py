@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import health, nvlink
+from recorded import health, measurements, nvlink
 from recorded.host import Host, no_amdgpu
 from recorded.items import NO_FILE, absent, dashed, file, library, made_up, tree
 
@@ -52,7 +52,12 @@ def node(name: str, index: int) -> list[Item]:
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
         *no_amdgpu(),
     )
-    return [*HOST.items(name, kernel_log(), devices), NO_IMEX, library("nvml", "nvml", nvml(name))]
+    return [
+        *HOST.items(name, kernel_log(), devices),
+        NO_IMEX,
+        library("nvml", "nvml", nvml(name)),
+        measurements.dcgm_diag(GPUS),
+    ]
 
 
 NO_IMEX = absent("imex", {"command": ["nvidia-imex-ctl", "-N"]}, f"nvidia-imex-ctl: {NO_FILE}")

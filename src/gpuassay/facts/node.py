@@ -109,6 +109,17 @@ class Node:
         return nvidia.module_version(self._evidence)
 
     @cached_property
+    def busy(self) -> str:
+        """Why no load may be put on it: its GPUs are used, or that is not known; empty if nobody does."""
+        for one in self._driver.devices:
+            count = one.entry.record("usage").record("processes").count("count")
+            if isinstance(count, Unread):
+                return f"whether its GPUs are idle is not known: {count.why}"
+            if count.value:
+                return f"its GPUs are in use by {count.value} processes"
+        return ""
+
+    @cached_property
     def _bus(self) -> Bus:
         return Bus(self._evidence)
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuassay.judge.observe import Observe
-from gpuassay.report.results import crashed, failed_outcome
+from gpuassay.measuring import NotMeasuredError
+from gpuassay.report.results import crashed, failed_outcome, not_run_outcome
 from gpuassay.session import OBSERVE, SESSION, Request, prepare
 from gpuassay.suite import check_id
 
@@ -61,8 +62,11 @@ class Judge:
         if check is None:
             return (yield)
         failure: BaseException | None = None
+        needed = ""
         try:
             yield
+        except NotMeasuredError as error:
+            needed = str(error)
         except (KeyboardInterrupt, pytest.exit.Exception):
             raise
         except BaseException as error:  # noqa: BLE001 - pytest.skip and pytest.fail are no Exceptions
@@ -70,6 +74,8 @@ class Judge:
         outcome = self._config.stash[SESSION].judge(check, item.stash.get(OBSERVE, Observe()))
         if failure is not None:
             outcome = crashed(outcome, f"the check raised {type(failure).__name__}: {failure}")
+        if needed and outcome["applicable"]:
+            outcome = not_run_outcome(needed)
         item.stash[OUTCOME] = outcome = _portable(outcome)
         self._label(item, outcome)
         _conclude(outcome)
