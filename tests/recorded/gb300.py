@@ -1,6 +1,6 @@
 """A compute tray of an NVL72 rack: two Grace processors, four NVIDIA GB300, a NIC of 800 Gb/s for each.
 
-The shapes are those of the product: no x86, 64 KiB pages, a PCI domain for each GPU, links that leave
+The shapes are those of the product: no x86, a PCI domain for each GPU, links that leave
 the tray, and a fabric that is managed from the rack's switches. Addresses, serial numbers and UUIDs are
 made up.
 """
@@ -10,10 +10,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from recorded import health, measurements, nvlink
+from recorded import fabric, health, measurements, nvlink
 from recorded.hgx_b200 import BRIDGE, DRIVER, GPU, LIBRARY, NIC, function
 from recorded.host import Host, no_amdgpu
 from recorded.items import dashed, file, library, made_up, tree
+from recorded.software import Software
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,10 +36,11 @@ HOST = Host(
     memory=1_027_423_600_640,
     uptime=1_036_903.17,
     machine="aarch64",
-    kernel="6.8.0-1043-nvidia-64k",
+    software=Software.nvidia(DRIVER),
 )
-CONNECTX8 = {"fw_ver": "40.47.1026", "hca_type": "MT4131", "board_id": "MT_0000001069"}
+CONNECTX8 = {"fw_ver": "40.46.3048", "hca_type": "MT4131", "board_id": "MT_0000001069"}
 BLUEFIELD3 = {"fw_ver": "32.46.3048", "hca_type": "MT41692", "board_id": "MT_0000000884"}
+NCCL = {"NCCL_IB_HCA": "=" + ",".join(f"mlx5_{rail}" for rail in range(GPUS)), "NCCL_IB_TC": "106"}
 FAST = "800 Gb/sec (4X XDR)"
 FRONT_END = "0006:01:00.0"
 MODULE = (
@@ -56,6 +58,9 @@ def node(name: str, index: int, *, trays: int) -> list[Item]:
         tree("pci", "/sys/bus/pci/devices", pci()),
         tree("infiniband", "/sys/class/infiniband", infiniband(index)),
         tree("net", "/sys/class/net", net()),
+        *fabric.items(
+            {netdev(rail): [3] if rail < GPUS else [] for rail in range(GPUS + 1)}, NCCL, ["gdrdrv"]
+        ),
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
         *no_amdgpu(),
@@ -122,6 +127,8 @@ def adapter(model: dict[str, str], address: str, index: int, rail: int, rate: st
         "lid": "0x0",
         "sm_lid": "0x0",
         "cap_mask": "0x04010000",
+        **fabric.counts(),
+        **fabric.pkeys("0xffff"),
         "gids": {"0": link_local, "1": link_local, "2": ipv4, "3": ipv4},
         "types": {str(slot): f"{'RoCE v2' if slot % 2 else 'IB/RoCE v1'}" for slot in range(4)},
         "ndevs": {str(slot): netdev(rail) for slot in range(4)},
@@ -140,7 +147,7 @@ def netdev(rail: int) -> str:
 
 def net() -> dict[str, dict[str, str]]:
     """Return the network interfaces."""
-    up = {"operstate": "up"}
+    up = {"operstate": "up", "carrier_down_count": "1"}
     fast = {"mtu": "9000", "speed": "800000"}
     compute = {netdev(rail): up | fast | {"pci": nic(rail)} for rail in range(GPUS)}
     front = {netdev(GPUS): up | {"mtu": "1500", "speed": "200000", "pci": FRONT_END}}

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import health, measurements, nvlink
+from recorded import fabric, health, measurements, nvlink
 from recorded.host import Host, no_amdgpu
 from recorded.items import NO_FILE, absent, dashed, file, library, made_up, tree
+from recorded.software import Software
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,12 +31,14 @@ HOST = Host(
     cpus=224,
     memory=2_164_124_024_832,
     uptime=1_209_876.42,
+    software=Software.nvidia(DRIVER),
 )
 
 ROOTS = (0x16, 0x26, 0x36, 0x46, 0x96, 0xA6, 0xB6, 0xC6)  # bus of the root port above each GPU and its NIC
 FRONT_END_BUS = 0x06
 FRONT_ENDS = 2
 
+NCCL = {"NCCL_IB_HCA": "=" + ",".join(f"mlx5_{rail}" for rail in range(GPUS)), "NCCL_IB_TC": "106"}
 CONNECTX7 = {"fw_ver": "28.46.3048", "hca_type": "MT4129", "board_id": "MT_0000000838"}
 CONNECTX6 = {"fw_ver": "22.46.3048", "hca_type": "MT4125", "board_id": "MT_0000000359"}
 BRIDGE, GPU, NIC = "0x060400", "0x030200", "0x020000"  # PCI classes
@@ -48,6 +51,9 @@ def node(name: str, index: int) -> list[Item]:
         tree("pci", "/sys/bus/pci/devices", pci()),
         tree("infiniband", "/sys/class/infiniband", infiniband(index)),
         tree("net", "/sys/class/net", net()),
+        *fabric.items(
+            {netdev(rail): [3] if rail < GPUS else [] for rail in range(GPUS + FRONT_ENDS)}, NCCL, ["gdrdrv"]
+        ),
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
         *no_amdgpu(),
@@ -172,6 +178,8 @@ def port(index: int, rail: int) -> dict[str, Any]:
         "lid": "0x0",
         "sm_lid": "0x0",
         "cap_mask": "0x04010000",
+        **fabric.counts(),
+        **fabric.pkeys("0xffff"),
         "gids": {str(slot): gid for slot, gid in enumerate(gids)},
         "types": {str(slot): f"{'RoCE v2' if slot % 2 else 'IB/RoCE v1'}" for slot in range(len(gids))},
         "ndevs": {str(slot): netdev(rail) for slot in range(len(gids))},
@@ -185,7 +193,7 @@ def netdev(rail: int) -> str:
 
 def net() -> dict[str, dict[str, str]]:
     """Return the network interfaces."""
-    up = {"operstate": "up"}
+    up = {"operstate": "up", "carrier_down_count": "1"}
     compute = {
         netdev(rail): up | {"mtu": "9000", "speed": "400000", "pci": nic(rail)} for rail in range(GPUS)
     }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from recorded.items import absent, command, dashed, file, library, made_up, tree
+from recorded.software import KERNEL, Software
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from gpuassay.evidence.item import Item
 
 Record = tuple[int, int, str]  # of the kernel log: priority, microseconds since boot, message
-
-KERNEL = "6.8.0-71-generic"
 
 OS_RELEASE = """\
 PRETTY_NAME="Ubuntu 24.04.3 LTS"
@@ -43,11 +42,11 @@ LIMITS = "".join(
 CLOCK = {"state": 0, "status": 0x2001, "offset_us": 1.7, "maxerror_us": 8500, "esterror_us": 12}
 
 
-def boot(kernel: str, machine: str) -> tuple[Record, ...]:
-    """Return the boot messages of a kernel."""
+def boot(machine: str) -> tuple[Record, ...]:
+    """Return the boot messages of the kernel."""
     architecture = {"x86_64": "x86-64", "aarch64": "arm64"}[machine]
     return (
-        (5, 0, f"Linux version {kernel} (buildd@example) (gcc-13 13.3.0) #71-Ubuntu SMP PREEMPT_DYNAMIC"),
+        (5, 0, f"Linux version {KERNEL} (buildd@example) (gcc-13 13.3.0) #137-Ubuntu SMP PREEMPT_DYNAMIC"),
         (6, 0, "Command line: BOOT_IMAGE=/boot/vmlinuz ro iommu=pt console=tty0"),
         (6, 4100233, f"systemd[1]: Detected architecture {architecture}."),
         (6, 5021876, "EXT4-fs (sda2): mounted filesystem ro with ordered data mode. Quota mode: none."),
@@ -67,7 +66,7 @@ class Host:
     uptime: float
     virt: str = "none"
     machine: str = "x86_64"
-    kernel: str = KERNEL
+    software: Software = field(default_factory=Software)
 
     def items(self, node: str, log: Iterable[Record] = (), devices: Iterable[Item] = ()) -> list[Item]:
         """Return the items of this host in good health, in the order in which the probe asks.
@@ -86,20 +85,21 @@ class Host:
             tree("dmi", "/sys/class/dmi/id", self._dmi()),
             library("clock", "adjtimex", CLOCK),
             *devices,
-            kernel_log((*boot(self.kernel, self.machine), *log)),
+            kernel_log((*boot(self.machine), *log)),
+            *self.software.items(),
             command("virt", ["systemd-detect-virt"], f"{self.virt}\n", status=int(self.virt == "none")),
         ]
 
     def _platform(self, node: str) -> dict[str, str | int]:
         return {
             "hostname": node,
-            "kernel": self.kernel,
+            "kernel": KERNEL,
             "machine": self.machine,
             "python": "3.12.3",
             "uid": 0,
             "cpus": self.cpus,
             "memory_bytes": self.memory,
-            "page_size": 4096 if self.machine == "x86_64" else 65536,
+            "page_size": 4096,
         }
 
     def _hypervisor(self) -> bool | dict[str, str]:

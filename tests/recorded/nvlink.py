@@ -32,6 +32,17 @@ def links() -> dict[str, Any]:
     }
 
 
+def older_links() -> dict[str, Any]:
+    """Return the NVLinks of a Hopper GPU, which counts other things."""
+    unsupported = {"unread": "unsupported", "why": "NVML: Invalid Argument (2)", "code": 2}
+    younger = (*COUNTS, "effective_ber", "symbol_ber")
+    return {
+        "active": [True] * LINKS,
+        "speed_mbps": [26562] * LINKS,
+        "counters": {name: [0] * LINKS for name in NVLINK_4} | dict.fromkeys(younger, unsupported),
+    }
+
+
 def fabric(cluster: str = NO_CLUSTER, clique: int = 0) -> dict[str, Any]:
     """Return the place of a GPU in its fabric: on a board of its own, or in the domain of a rack."""
     # A board answers about access time-outs only, a rack about everything.

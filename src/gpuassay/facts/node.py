@@ -6,13 +6,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.facts import amd, amdgpu_log, gpu, host, imex, kernel_log, nvidia, nvlink_fabric
+from gpuassay.facts.adapters import Adapters
 from gpuassay.facts.amdgpu_log import AmdgpuLog
+from gpuassay.facts.fabric import Fabric
 from gpuassay.facts.kernel_log import KernelLog
+from gpuassay.facts.link import ETHERNET, INFINIBAND
+from gpuassay.facts.nics import Nics
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
 from gpuassay.facts.racks import Membership
-from gpuassay.facts.rdma import ETHERNET, INFINIBAND, Adapters
 from gpuassay.facts.record import mapped
 from gpuassay.facts.source import Silence
+from gpuassay.facts.versions import COMPONENTS, Versions
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
@@ -20,11 +24,12 @@ if TYPE_CHECKING:
 
     from gpuassay.facts.gpu import Gpu
     from gpuassay.facts.imex import Imex
-    from gpuassay.facts.nvlink_fabric import Fabric
+    from gpuassay.facts.nics import Nic
     from gpuassay.facts.rdma import Port
     from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
 
+_SOFTWARE = {*COMPONENTS, "cuda_toolkit", "fabric_manager", "bluefield3"}
 _SILENT = Unread("not_found", "no evidence from this node")
 
 
@@ -127,6 +132,11 @@ class Node:
     def _driver(self) -> nvidia.Driver:
         return nvidia.Driver(self._evidence)
 
+    @cached_property
+    def versions(self) -> Versions:
+        """The software that it runs."""
+        return Versions(self._evidence, self._driver, self.module_version)
+
     @property
     def _drivers(self) -> Mapping[str, gpu.Driver]:
         return {NVIDIA: self._driver, AMD: self.amdgpu}
@@ -157,24 +167,28 @@ class Node:
         """All ports of its RDMA devices."""
         return self._adapters.ports
 
-    @cached_property
+    @property
     def roce_ports(self) -> tuple[Port, ...]:
-        """The RoCE ports of the compute fabric: the declared ones, else each that is active.
+        """The RoCE ports of the compute fabric."""
+        return self.fabric.roce_ports
 
-        Only what was clearly read keeps a port out: one whose link layer or state is unread is in.
-        """
-        return tuple(
-            port for port in self.ports if _may_be(port.link_layer, ETHERNET) and self._in_fabric(port)
-        )
-
-    def _in_fabric(self, port: Port) -> bool:
-        if self._fabric:
-            return bool(self._fabric & {port.name, port.device})
-        return _may_be(port.state, "ACTIVE")
+    @cached_property
+    def fabric(self) -> Fabric:
+        """Its compute fabric: the declared ports, else those that seem to be."""
+        return Fabric(self._evidence, self._adapters, self._fabric)
 
     @cached_property
     def _adapters(self) -> Adapters:
         return Adapters(self.name, self._evidence)
+
+    @property
+    def nics(self) -> tuple[Nic, ...]:
+        """Its network cards of the ConnectX and BlueField families."""
+        return self._nics.connectx
+
+    @cached_property
+    def _nics(self) -> Nics:
+        return Nics(self.name, self._evidence)
 
     # --- the host --------------------------------------------------------------------------------
 
@@ -229,25 +243,25 @@ class Node:
             case "roce":
                 return self._shows_port(self.roce_ports, ETHERNET)
             case "infiniband":
-                return self._shows_port(self._infiniband_ports, INFINIBAND)
-            case "nvlink":
-                return self._shows_nvlink()
-            case "nvswitch":
-                return self._bus.switches or self._shows_fabric(nvlink_fabric.in_fabric)
-            case "nvl72":
-                return self._shows_fabric(nvlink_fabric.in_rack)
-            case "imex":
-                return self.imex.running
+                return self._shows_port(self.fabric.infiniband_ports, INFINIBAND)
+            case "nvlink" | "nvswitch" | "nvl72" | "imex":
+                return self._shows_scale_up(need)
             case "vm":
                 return host.is_virtual(self._evidence)
             case "bare_metal":
                 return mapped(host.is_virtual(self._evidence), lambda virtual: not virtual)
+            case "connectx":
+                return self._nics.unread or Read(bool(self.nics))
+            case need if need in _SOFTWARE:
+                return self.versions.has(need)
         return Unread("not_asked", f"nodes are not asked about {need}")
 
     def sightings(self, domain: str, needs: tuple[str, ...]) -> Mapping[str, Fact[int]]:
         """Count the subjects of a domain, by witness."""
         if domain == "gpu":
             return {"bus": self.gpus_on_bus, "driver": self.gpus_in_driver}
+        if domain == "nic":
+            return {"sysfs": self._nics.unread or Read(len(self.nics))}
         if domain == "port":
             return {"sysfs": self._adapters.unread or Read(len(self._ports_for(needs)))}
         return {}
@@ -256,18 +270,25 @@ class Node:
         if "roce" in needs:
             return self.roce_ports
         if "infiniband" in needs:
-            return self._infiniband_ports
-        return self.ports
-
-    @property
-    def _infiniband_ports(self) -> tuple[Port, ...]:
-        return tuple(port for port in self.ports if _may_be(port.link_layer, INFINIBAND))
+            return self.fabric.infiniband_ports
+        return self.fabric.ports if "rdma" in needs else self.ports
 
     def _shows_gpu(self, *vendors: str) -> Fact[bool]:
         listed = any(self._drivers[vendor].devices for vendor in vendors)
         if listed or any(function.vendor in vendors for function in self._bus.gpus):
             return Read(value=True, evidence=self._bus.evidence)
         return mapped(self._bus.count, lambda _: False)
+
+    def _shows_scale_up(self, need: str) -> Fact[bool]:
+        """Tell the same of what joins GPUs beside the network."""
+        match need:
+            case "nvlink":
+                return self._shows_nvlink()
+            case "nvswitch":
+                return self._bus.switches or self._shows_fabric(nvlink_fabric.in_fabric)
+            case "nvl72":
+                return self._shows_fabric(nvlink_fabric.in_rack)
+        return self.imex.running
 
     def _shows_nvlink(self) -> Fact[bool]:
         """Tell whether there is anything that NVLink could join: another GPU here, or one through a switch.
@@ -285,7 +306,9 @@ class Node:
             return here
         return self._shows_fabric(nvlink_fabric.in_rack)
 
-    def _shows_fabric(self, tells: Callable[[tuple[str, ...], Fabric], Fact[bool]]) -> Fact[bool]:
+    def _shows_fabric(
+        self, tells: Callable[[tuple[str, ...], nvlink_fabric.Fabric], Fact[bool]]
+    ) -> Fact[bool]:
         """Tell whether one of its GPUs is surely in a fabric, or surely not; else the first says why."""
         here = self._shows_gpu(NVIDIA)
         if isinstance(here, Unread) or not here.value:
@@ -301,7 +324,3 @@ class Node:
             return Read(value=True)
         unread = next((doubt for doubt in doubts if isinstance(doubt, Unread)), self._adapters.unread)
         return unread or Read(value=False)
-
-
-def _may_be(fact: Fact[str], value: str) -> bool:
-    return isinstance(fact, Unread) or fact.value == value

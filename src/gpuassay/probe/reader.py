@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import amd, system, trees
+from gpuassay.probe import amd, dcb, nccl, packages, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import whole
@@ -22,10 +22,18 @@ TREES = {
     "pci": trees.pci,
     "infiniband": trees.infiniband,
     "net": trees.net,
+    "gpudirect": trees.modules,
+    "boot": packages.boot,
     "amdgpu": amd.amdgpu,
     "kfd": amd.kfd,
 }
-LIBRARIES = {"host": system.host, "cpuinfo": system.cpuinfo, "clock": system.clock}
+LIBRARIES = {
+    "host": system.host,
+    "cpuinfo": system.cpuinfo,
+    "clock": system.clock,
+    "dcb": dcb.dcb,
+    "nccl": nccl.nccl,
+}
 
 
 class Reader:
@@ -88,6 +96,8 @@ def read(question: Question) -> Answer:
 
 def _raw(question: Question) -> Answer:
     place = question.what[0]
+    if question.id == "packages":
+        return Answer(out=document(packages.installed(place)))
     if question.how == "file":
         return whole(place, question.cap)
     if question.how == "tree":
