@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from recorded import exposure, settings
 from recorded.items import absent, command, dashed, file, library, made_up, tree
 from recorded.software import KERNEL, Software
 
@@ -73,6 +74,7 @@ class Host:
 
         ``log`` comes after the boot messages of its kernel log; ``devices`` are asked for before the log.
         """
+        devices = tuple(devices)
         boot_id = dashed(made_up(node, "boot"))
         idle = self.uptime * self.cpus * 0.97
         return [
@@ -85,6 +87,8 @@ class Host:
             tree("dmi", "/sys/class/dmi/id", self._dmi()),
             library("clock", "adjtimex", CLOCK),
             *devices,
+            exposure.item(virtual=self.virt != "none"),
+            *settings.items(self, devices),
             kernel_log((*boot(self.machine), *log)),
             *self.software.items(),
             command("virt", ["systemd-detect-virt"], f"{self.virt}\n", status=int(self.virt == "none")),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpuassay.facts import amd, amdgpu_log, gpu, host, imex, kernel_log, nvidia, nvlink_fabric
 from gpuassay.facts.adapters import Adapters
 from gpuassay.facts.amdgpu_log import AmdgpuLog
+from gpuassay.facts.exposure import Exposure
 from gpuassay.facts.fabric import Fabric
 from gpuassay.facts.kernel_log import KernelLog
 from gpuassay.facts.link import ETHERNET, INFINIBAND
@@ -15,6 +16,7 @@ from gpuassay.facts.nics import Nics
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
 from gpuassay.facts.racks import Membership
 from gpuassay.facts.record import mapped
+from gpuassay.facts.settings import Settings
 from gpuassay.facts.source import Silence
 from gpuassay.facts.versions import COMPONENTS, Versions
 from gpuassay.judge.fact import Read, Unread
@@ -213,6 +215,16 @@ class Node:
         return host.uptime_hours(self._evidence)
 
     @cached_property
+    def exposure(self) -> Exposure:
+        """What lies open on it."""
+        return Exposure(self._evidence)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """How it is set up: limits, memory, processors, file systems, services."""
+        return Settings(self._evidence, self._bus)
+
+    @cached_property
     def kernel_log(self) -> KernelLog:
         """What its kernel log says."""
         return KernelLog.unread(self.silence) if self.silence else kernel_log.read(self._evidence)
@@ -244,6 +256,8 @@ class Node:
                 return self._shows_port(self.roce_ports, ETHERNET)
             case "infiniband":
                 return self._shows_port(self.fabric.infiniband_ports, INFINIBAND)
+            case "dpu":
+                return self.exposure.has_dpu
             case "nvlink" | "nvswitch" | "nvl72" | "imex":
                 return self._shows_scale_up(need)
             case "vm":
