@@ -190,7 +190,7 @@ def test_an_arm_smmu_is_said_apart() -> None:
 @pytest.mark.parametrize(("said", "mode"), [("Translated", "translated"), ("Passthrough", "passthrough")])
 def test_the_boot_log_tells_where_the_groups_do_not(said: str, mode: str) -> None:
     """A recording made from a customer's files may have a log and nothing else."""
-    log = f"6,1,913542,-;iommu: Default domain type: {said}\n6,2,1204411,-;AMD-Vi: Interrupt remapping enabled\n"
+    log = f"6,1,913542,-;iommu: Default domain type: {said}\n6,2,1204411,-;AMD-Vi: Virtual APIC enabled\n"
     assert value(settings(iommu=absent("not_found"), kmsg=log).dma.iommu) == mode
     assert unread(settings(iommu=absent("denied", "no"), kmsg="6,1,1,-;boot\n").dma.iommu).kind == "denied"
 
