@@ -53,6 +53,7 @@ HEALTHY = small(
     nvme={"nvme0": {"model": "EXAMPLE", "transport": "pcie", "sectors": {"nvme0n1": "1875385008"}}},
     **{"nvme-health": {"nvme0": {"critical_warning": 0, "used_percent": 4, "spare_percent": 100}}},
     **{"nvidia-params": 'ModifyDeviceFiles: 1\nCoherentGPUMemoryMode: "driver"\n'},
+    imex="Node #0   - 192.0.2.1   - READY\n\n Nodes From\\To  0\n       0        C\nDomain State: UP\n",
 )
 DOCUMENTS = sorted(key for key, content in HEALTHY.items() if isinstance(content, dict))
 ITEMS = [
@@ -60,7 +61,8 @@ ITEMS = [
     *("amdgpu", "amdgpu-version", "kfd", "rocm", "amd-smi"),
 ]
 STATUSES = ["ok", "not_found", "denied", "timed_out", "failed", "unsupported"]
-NEEDS = ["gpu", "nvidia", "amd", "rdma", "roce", "infiniband", "vm", "bare_metal", "slurm", ""]
+NVLINK = ["nvlink", "nvswitch", "nvl72", "imex"]
+NEEDS = ["gpu", "nvidia", "amd", *NVLINK, "rdma", "roce", "infiniband", "vm", "bare_metal", "slurm", ""]
 
 FLAGS = (False, True)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
@@ -88,6 +90,11 @@ def facts(node: Node) -> Iterator[tuple[str, Any]]:
                 "amdgpu_log",
             ):
                 yield name, getattr(subject, name)
+    for part in (node.rack, node.imex, *(part for gpu in node.gpus for part in (gpu.nvlink, gpu.fabric))):
+        for name in dir(type(part)):
+            fact = None if name.startswith("_") else getattr(part, name)
+            if isinstance(fact, (Read, Unread)):
+                yield name, fact
     for need in NEEDS:
         yield need, node.shows(need)
     for domain in ("gpu", "port", "node"):
@@ -120,6 +127,10 @@ SOUND: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(["gpus_unplaced", "gpus_far", "sockets", "cores", "threads", "count"], is_count),
     **dict.fromkeys(["memory_mib", "clock_limit_mhz", "warning", "worst_used_percent"], is_count),
     **dict.fromkeys(["partition_mode", "partition_mode_after_reset"], is_among("whole", "mig")),
+    **dict.fromkeys(["up", "slow", "packet_errors", "recoveries", "replays", "crc_errors"], is_count),
+    **dict.fromkeys(["domains", "outside", "members", "unready", "unconnected", "other_versions"], is_count),
+    "running": is_among(*FLAGS),
+    "effective_ber": lambda value: 0 <= value <= 15,
     **dict.fromkeys(["uncorrected_errors", "corrected_errors", "lifetime_uncorrected_errors"], is_count),
     **dict.fromkeys(["sram_threshold_exceeded", "inforom_valid", "power_brake"], is_among(*FLAGS)),
     **dict.fromkeys(["hw_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown"], is_among(*FLAGS)),

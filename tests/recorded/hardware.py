@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from recorded.items import library, tree
@@ -97,3 +97,9 @@ def drive(number: int, model: str, size: int) -> dict[str, Any]:
         "numa_node": "0",
     }
     return about | {"sectors": {f"nvme{number}n1": str(size // 512)}}
+
+
+def with_driver(items: list[Item]) -> list[Item]:
+    """Leave the memory of coherent GPUs to their driver, as its module was told when it was loaded."""
+    old, new = b'CoherentGPUMemoryMode: ""', b'CoherentGPUMemoryMode: "driver"'
+    return [replace(item, out=item.out.replace(old, new)) for item in items]

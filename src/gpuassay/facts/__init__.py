@@ -12,6 +12,7 @@ from gpuassay.facts.gpu import Gpu
 from gpuassay.facts.link import twins
 from gpuassay.facts.nics import Nic
 from gpuassay.facts.node import Node
+from gpuassay.facts.racks import RackPool, rack_pools
 from gpuassay.facts.rdma import Port
 from gpuassay.facts.text import natural
 from gpuassay.judge.fact import Read, Unread
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from gpuassay.judge.fact import Fact
     from gpuassay.judge.site import Site
 
-__all__ = ["Cluster", "Fleet", "Gpu", "Nic", "Node", "Port", "fleet"]
+__all__ = ["Cluster", "Fleet", "Gpu", "Nic", "Node", "Port", "RackPool", "fleet"]
 
 
 class Cluster:
@@ -78,6 +79,11 @@ class Fleet:
         return tuple(port for node in self.nodes for port in node.roce_ports)
 
     @cached_property
+    def rack_pools(self) -> tuple[RackPool, ...]:
+        """The pools with nodes of racks whose machines NVLink joins."""
+        return rack_pools(self.nodes)
+
+    @cached_property
     def infiniband_ports(self) -> tuple[Port, ...]:
         """The InfiniBand ports of the compute fabric."""
         return tuple(port for node in self.nodes for port in node.fabric.infiniband_ports)
@@ -115,7 +121,7 @@ def _node(
 ) -> Node:
     evidence, pool = recording.nodes.get(name), site.pool_of(name)
     answered = evidence if evidence is not None and evidence.answered else None
-    return Node(name, answered, pool.ports if pool else (), product_of)
+    return Node(name, answered, pool.ports if pool else (), pool.name if pool else "", product_of)
 
 
 def _products(catalog: Catalog) -> Callable[[tuple[str, ...]], Fact[str]]:

@@ -10,6 +10,7 @@ from gpuassay.facts.affinity import Affinity
 from gpuassay.facts.drives import Drives
 from gpuassay.facts.machine import Machine
 from gpuassay.facts.record import mapped
+from gpuassay.judge.fact import Unread
 
 if TYPE_CHECKING:
     from gpuassay.facts.adapters import Adapters
@@ -67,8 +68,10 @@ class Built:
         return nvidia.memory_mode(self._evidence)
 
     def _shows_build(self, need: str) -> Fact[bool]:
-        """Tell whether it has local drives, or GPUs that share memory with its processors."""
+        """Tell whether it has local drives, or GPUs that share memory with its processors; nothing else."""
         if need == "nvme":
             return self.drives.present
+        if need != "coherent":
+            return Unread("not_asked", f"nodes are not asked about {need}")
         coherent = any(not nvidia.COHERENT.isdisjoint(gpu.models) for gpu in self.gpus)
         return mapped(self._bus.count, lambda _: coherent)

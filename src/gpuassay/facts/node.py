@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gpuassay.facts import amd, amdgpu_log, gpu, host, kernel_log, nvidia
+from gpuassay.facts import amd, amdgpu_log, gpu, host, imex, kernel_log, nvidia, nvlink_fabric
 from gpuassay.facts.adapters import Adapters
 from gpuassay.facts.amdgpu_log import AmdgpuLog
 from gpuassay.facts.built import Built
@@ -15,6 +15,7 @@ from gpuassay.facts.kernel_log import KernelLog
 from gpuassay.facts.link import ETHERNET, INFINIBAND
 from gpuassay.facts.nics import Nics
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
+from gpuassay.facts.racks import Membership
 from gpuassay.facts.record import mapped
 from gpuassay.facts.settings import Settings
 from gpuassay.facts.source import Silence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from gpuassay.facts.gpu import Gpu
+    from gpuassay.facts.imex import Imex
     from gpuassay.facts.nics import Nic
     from gpuassay.facts.rdma import Port
     from gpuassay.facts.source import Evidence
@@ -42,6 +44,7 @@ class Node(Built):
         name: str,
         evidence: Evidence | None,
         fabric: Iterable[str] = (),
+        pool: str = "",
         product_of: Callable[[tuple[str, ...]], Fact[str]] = gpu.no_catalogue,
     ) -> None:
         """Without evidence a node is silent. ``fabric`` names the compute ports that are declared, if any.
@@ -49,6 +52,7 @@ class Node(Built):
         ``product_of`` names the product of the catalogue that a GPU's names belong to.
         """
         self.name = name
+        self.pool = pool
         self.silence = None if evidence else _SILENT
         self._evidence: Evidence = evidence or Silence(_SILENT)
         self._fabric = frozenset(fabric)
@@ -159,6 +163,18 @@ class Node(Built):
         shown |= {vendor for vendor, driver in self._drivers.items() if driver.devices}
         return tuple(vendor for vendor in self._drivers if vendor in shown) or (NVIDIA,)
 
+    # --- NVLink ----------------------------------------------------------------------------------
+
+    @property
+    def rack(self) -> Membership:
+        """Its place in a rack whose machines NVLink joins."""
+        return Membership(self.gpus)
+
+    @cached_property
+    def imex(self) -> Imex:
+        """The daemon by which the machines of a rack share GPU memory."""
+        return imex.read(self._evidence)
+
     # --- ports -----------------------------------------------------------------------------------
 
     @property
@@ -253,10 +269,10 @@ class Node(Built):
                 return self._shows_port(self.roce_ports, ETHERNET)
             case "infiniband":
                 return self._shows_port(self.fabric.infiniband_ports, INFINIBAND)
-            case "coherent" | "nvme":
-                return self._shows_build(need)
             case "dpu":
                 return self.exposure.has_dpu
+            case "nvlink" | "nvswitch" | "nvl72" | "imex":
+                return self._shows_scale_up(need)
             case "vm":
                 return host.is_virtual(self._evidence)
             case "bare_metal":
@@ -265,7 +281,7 @@ class Node(Built):
                 return self._nics.unread or Read(bool(self.nics))
             case need if need in _SOFTWARE:
                 return self.versions.has(need)
-        return Unread("not_asked", f"nodes are not asked about {need}")
+        return self._shows_build(need)
 
     def sightings(self, domain: str, needs: tuple[str, ...]) -> Mapping[str, Fact[int]]:
         """Count the subjects of a domain, by witness."""
@@ -289,6 +305,44 @@ class Node(Built):
         if listed or any(function.vendor in vendors for function in self._bus.gpus):
             return Read(value=True, evidence=self._bus.evidence)
         return mapped(self._bus.count, lambda _: False)
+
+    def _shows_scale_up(self, need: str) -> Fact[bool]:
+        """Tell the same of what joins GPUs beside the network."""
+        match need:
+            case "nvlink":
+                return self._shows_nvlink()
+            case "nvswitch":
+                return self._bus.switches or self._shows_fabric(nvlink_fabric.in_fabric)
+            case "nvl72":
+                return self._shows_fabric(nvlink_fabric.in_rack)
+        return self.imex.running
+
+    def _shows_nvlink(self) -> Fact[bool]:
+        """Tell whether there is anything that NVLink could join: another GPU here, or one through a switch.
+
+        More than one GPU say by their product what they have. One that is alone may rightly have no link up:
+        a virtual machine that was given one of eight, or a Grace Hopper.
+        """
+        here = self._shows_gpu(NVIDIA)
+        if isinstance(here, Unread) or not here.value:
+            return here
+        functions = sum(function.vendor == NVIDIA for function in self._bus.gpus)
+        up = (one.nvlink.up for one in self.gpus)
+        linked = any(isinstance(fact, Read) and fact.value for fact in up)
+        if linked or max(functions, len(self._driver.devices)) > 1:
+            return here
+        return self._shows_fabric(nvlink_fabric.in_rack)
+
+    def _shows_fabric(
+        self, tells: Callable[[tuple[str, ...], nvlink_fabric.Fabric], Fact[bool]]
+    ) -> Fact[bool]:
+        """Tell whether one of its GPUs is surely in a fabric, or surely not; else the first says why."""
+        here = self._shows_gpu(NVIDIA)
+        if isinstance(here, Unread) or not here.value:
+            return here
+        told = [tells(one.models, one.fabric) for one in self.gpus]
+        sure = [fact for fact in told if isinstance(fact, Read)]
+        return next((fact for fact in sure if fact.value), (sure or told)[0])
 
     def _shows_port(self, ports: tuple[Port, ...], link_layer: str) -> Fact[bool]:
         """Tell whether one of these is surely of a link layer; of those in doubt the first says why."""
