@@ -31,10 +31,10 @@ class DescriptionError(ValueError):
 class Description:
     """One recorded cluster.
 
-    ``expected`` maps each check to its verdict; in the file, ``otherwise`` speaks for those not named. Of a
-    faulty cluster, ``changed`` are the checks that differ
-    from the base, and each expression of ``says`` must be found in the message of one of them. ``nothing``
-    marks a cluster on which no check may pass, whatever the check. ``cases`` maps public cases that this
+    ``expected`` maps each check to its verdict; in the file, ``otherwise`` and ``passing`` speak for those
+    that it does not name. Of a faulty cluster, ``changed`` are the checks that differ from the base, and each
+    expression of ``says`` must be found in the message of one of them. ``nothing`` marks a cluster on which
+    no check may pass, whatever the check. ``cases`` maps public cases that this
     cluster shows in our form to the check that has to see them; ``profile`` is what it is judged by.
     """
 
@@ -76,10 +76,9 @@ def read_faulty(file: Path) -> Description:
     """Read the description of a faulty cluster from any file."""
     table = _load(file, FAULTY_KEYS, needed={"title", "base", "overlay"})
     base = describe(table["base"])
-    named, others = _expected(table.get("expected", {}))
-    same = sorted(check for check, verdict in named.items() if base.expected.get(check) == verdict)
-    changed = {**dict.fromkeys(base.expected, others), **named} if others else named
-    if same and not others:
+    changed, sweeping = _expected(table.get("expected", {}), base.expected)
+    same = sorted(check for check, verdict in changed.items() if base.expected.get(check) == verdict)
+    if same and not sweeping:
         raise DescriptionError(f"{file}: expected.{same[0]} is what the base has already")
     try:
         overlays = tuple(overlay.parse(entry) for entry in table["overlay"])
@@ -104,18 +103,24 @@ def _healthy(name: str, file: Path) -> Description:
     table = _load(file, HEALTHY_KEYS, needed=HEALTHY_KEYS)
     if table["synthetic"] is not True:
         raise DescriptionError(f"{file}: synthetic: every cluster here is made up and says so")
-    named, others = _expected(table["expected"])
-    expected = {**dict.fromkeys(_checks(), others), **named} if others else named
+    expected, _ = _expected(table["expected"], dict.fromkeys(_checks(), ""))
     site = (file.parent / "site.toml").read_text(encoding="utf-8")
     about = {key: table[key] for key in ("title", "model", "nodes", "begin", "end")}
     return Description(name=name, file=file, site=site, expected=expected, **about)
 
 
-def _expected(table: Mapping[str, Any]) -> tuple[dict[str, str], str]:
-    """Return the verdicts of the checks that are named, and that of all others, if there is one."""
+def _expected(table: Mapping[str, Any], base: Mapping[str, str]) -> tuple[dict[str, str], bool]:
+    """Return the verdicts that a table gives, and whether it speaks of checks that it does not name.
+
+    ``otherwise`` is the verdict of every check that is not named, ``passing`` that of every such check
+    which passes on the base.
+    """
     named = dict(_flat(table))
-    others = named.pop("otherwise", "")
-    return named, others
+    otherwise, passing = named.pop("otherwise", ""), named.pop("passing", "")
+    swept = dict.fromkeys(base, otherwise) if otherwise else {}
+    if passing:
+        swept |= {check: passing for check, verdict in base.items() if verdict == "pass"}
+    return swept | named, bool(swept)
 
 
 @cache
