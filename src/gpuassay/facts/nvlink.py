@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from gpuassay.facts.record import Record
@@ -26,7 +27,7 @@ _NAMED: Final = 4
 _PACKET_ERRORS: Final = ("malformed", "overrun", "receive", "remote", "integrity")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NvLink:
     """What the driver says of the links of a GPU. Counters begin when the driver is loaded."""
 
@@ -87,12 +88,12 @@ class NvLink:
         """How often a check sum was wrong, which is then sent again (NVLink 1 to 4)."""
         return self._sum("crc_flit", "crc_data")
 
-    @property
+    @cached_property
     def _nvlink(self) -> Record:
         # An older probe did not ask: its answers have no such part.
         return Record(self.entry.values, self.entry.evidence, "not_asked").record("nvlink")
 
-    @property
+    @cached_property
     def _links(self) -> Fact[tuple[bool, ...]]:
         listed = _listed(self._nvlink, "active")
         if isinstance(listed, Unread):
@@ -105,7 +106,7 @@ class NvLink:
                 return Unread(fact.kind, f"link {link}: {fact.why}", listed.evidence)
         return Read(tuple(listed.value), listed.evidence)
 
-    @property
+    @cached_property
     def _speeds(self) -> Fact[dict[int, int]]:
         """Read the speeds of the links that are up."""
         links, speeds = self._links, _listed(self._nvlink, "speed_mbps")

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.judge.fact import Read, Unread
@@ -80,8 +81,12 @@ class Grading:
             limit = self._limits.get(one.metric)
             if limit and limit.unique_to and isinstance(one.value, Read):
                 self._holders[one.metric, one.value.value][one.subject.where] = one.subject.node
+        alone = _Peers(())
+        peers = {key: _Peers(values.values()) for key, values in votes.items()}
         return [
-            self._waive(self._grade(one, votes[self._like(one)].values() if one.metric in compared else ()))
+            self._waive(
+                self._grade(one, peers.get(self._like(one), alone) if one.metric in compared else alone)
+            )
             for one in seen
         ]
 
@@ -89,7 +94,7 @@ class Grading:
         subject = seen.subject
         return (self._bench.like(subject.node, subject.models), seen.metric, seen.at)
 
-    def _grade(self, seen: Observation, peers: Collection[Scalar]) -> Row:
+    def _grade(self, seen: Observation, peers: _Peers) -> Row:
         limit = self._limits.get(seen.metric)
         fact = seen.value
         if limit is None:
@@ -103,19 +108,24 @@ class Grading:
         if isinstance(reference, Unread):
             reason = f"{seen.metric} cannot be compared with {limit.of}: {reference.why}"
             return replace(_row(seen, ABSENT[reference.kind], reason), provisional=limit.provisional)
-        if grade and grade.verdict is Verdict.FAIL and limit.softened:  # no majority, where that only warns
-            grade = replace(grade, verdict=Verdict.WARN)
         if not _is_finite(fact.value):  # an error by every limit, also where there is nothing to compare with
             grade = limit.grade(fact.value, fact.value)
-        if grade and grade.verdict is Verdict.FAIL and limit.softened:
+        if grade and grade.verdict is Verdict.FAIL and limit.softened:  # no majority, where that only warns
             grade = replace(grade, verdict=Verdict.WARN)
         grade = grade or limit.grade(fact.value, reference.value if reference else None)
         reason = f"{seen.metric} {grade.reason}" if grade.reason else ""
         if fact.note and grade.verdict is not Verdict.PASS:
             reason = f"{reason} — {fact.note}"
-        return replace(
-            _row(seen, grade.verdict, reason),
+        return Row(
+            seen.subject.where,
+            seen.subject.node,
+            seen.metric,
+            grade.verdict,
+            reason,
+            fact.value,
             reference=grade.reference,
+            evidence=fact.evidence,
+            at=seen.at,
             caps_at_gold=grade.caps_at_gold,
             provisional=limit.provisional or bool(reference and reference.note == "provisional"),
         )
@@ -131,11 +141,11 @@ class Grading:
         return _row(seen, ABSENT[fact.kind], reason)
 
     def _reference(
-        self, seen: Observation, limit: Limit, peers: Collection[Scalar]
+        self, seen: Observation, limit: Limit, peers: _Peers
     ) -> tuple[Fact[Scalar] | None, Grade | None]:
         """Resolve what a limit refers to; a grade instead where that alone decides."""
         if limit.same:
-            return _majority(peers)
+            return peers.majority
         if limit.unique_to:
             return Read(self._others(seen, limit)), None
         if limit.of is None:
@@ -143,14 +153,14 @@ class Grading:
         return self._resolve(seen, limit.of, limit.otherwise, peers)
 
     def _resolve(
-        self, seen: Observation, of: Reference, otherwise: Reference | None, peers: Collection[Scalar]
+        self, seen: Observation, of: Reference, otherwise: Reference | None, peers: _Peers
     ) -> tuple[Fact[Scalar] | None, Grade | None]:
         """Resolve one reference; ``otherwise`` stands in where the contract says nothing."""
         root, name = of.root, of.name
         if root == "run":
             return Read(self._bench.site.day.isoformat()), None
         if root == "pool":
-            return _median(peers)
+            return peers.median
         if root == "contract":
             pool = self._bench.site.pool_of(seen.subject.node)
             declared = pool.contracted_value(name) if pool else None
@@ -218,23 +228,34 @@ def _is_finite(value: Scalar) -> bool:
         return False
 
 
-def _majority(peers: Collection[Scalar]) -> tuple[Read[Scalar] | None, Grade | None]:
-    if len(peers) <= 1:
-        return None, Grade(Verdict.SKIP, "is not compared: it is the only one of its pool")
-    # 1, 1.0 and True are equal to Python and different to us.
-    groups = Counter((type(value).__name__, value) for value in peers)
-    falling = sorted(groups.items(), key=lambda group: (-group[1], str(group[0])))
-    (_, value), count = falling[0]
-    if 2 * count > len(peers):
-        return Read(value), None
-    named = ", ".join(f"{value} ({count})" for (_, value), count in falling[:_NAMED])
-    return None, Grade(Verdict.FAIL, f"differs across the pool, and no value has a majority: {named}")
+class _Peers:
+    """The values that one may be compared with; what they come to is the same for each of them."""
 
+    def __init__(self, values: Collection[Scalar]) -> None:
+        self._values = values
 
-def _median(peers: Collection[Scalar]) -> tuple[Read[Scalar] | None, Grade | None]:
-    numbers = [value for value in peers if isinstance(value, (int, float)) and not isinstance(value, bool)]
-    if len(numbers) < _MEDIAN_OF:
-        return None, Grade(
-            Verdict.SKIP, f"is not compared: a median needs {_MEDIAN_OF}, its pool has {len(numbers)}"
-        )
-    return Read(statistics.median(numbers)), None
+    @cached_property
+    def majority(self) -> tuple[Read[Scalar] | None, Grade | None]:
+        """The value that more than half have, or why there is none."""
+        if len(self._values) <= 1:
+            return None, Grade(Verdict.SKIP, "is not compared: it is the only one of its pool")
+        # 1, 1.0 and True are equal to Python and different to us.
+        groups = Counter((type(value).__name__, value) for value in self._values)
+        falling = sorted(groups.items(), key=lambda group: (-group[1], str(group[0])))
+        (_, value), count = falling[0]
+        if 2 * count > len(self._values):
+            return Read(value), None
+        named = ", ".join(f"{value} ({count})" for (_, value), count in falling[:_NAMED])
+        return None, Grade(Verdict.FAIL, f"differs across the pool, and no value has a majority: {named}")
+
+    @cached_property
+    def median(self) -> tuple[Read[Scalar] | None, Grade | None]:
+        """The median of the numbers among them, or why there is none."""
+        numbers = [
+            value for value in self._values if isinstance(value, (int, float)) and not isinstance(value, bool)
+        ]
+        if len(numbers) < _MEDIAN_OF:
+            return None, Grade(
+                Verdict.SKIP, f"is not compared: a median needs {_MEDIAN_OF}, its pool has {len(numbers)}"
+            )
+        return Read(statistics.median(numbers)), None
