@@ -157,7 +157,7 @@ def test_any_document_gives_facts(item: str, content: Any) -> None:
     check(Node("n1", evidence(HEALTHY | {item: json.dumps(content)})))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(DOCUMENTS), st.data())
 def test_any_change_in_a_healthy_document_gives_facts(item: str, data: st.DataObject) -> None:
     """A single odd value, anywhere, is found out by its reader."""

@@ -148,12 +148,12 @@ class Gpu(Division):
         bus, driver = self._function.generation(), self._device.entry.record("pcie").count("gen", most=9)
         return driver if isinstance(bus, Unread) and isinstance(driver, Read) else bus
 
-    @property
+    @cached_property
     def nvlink(self) -> NvLink:
         """Its NVLinks."""
         return NvLink(self._device.entry)
 
-    @property
+    @cached_property
     def fabric(self) -> Fabric:
         """Its place in an NVLink fabric."""
         return Fabric(self._device.entry)
