@@ -46,6 +46,14 @@ def test_without_a_majority_every_row_names_the_groups() -> None:
         assert {row.reason for row in rows} == {expected}
 
 
+def test_without_a_majority_a_softened_limit_warns() -> None:
+    """``else = "warn"`` holds for who differs, and for all who have nobody to differ from."""
+    softened = table('value = { same = true, else = "warn" }')
+    for found, verdicts in ((["a", "b"], ["warn"] * 2), (["a", "a", "b"], ["pass", "pass", "warn"])):
+        nodes = NODES[: len(found)]
+        assert words(judged(bench(softened, *nodes), values(nodes, *found)).rows) == verdicts
+
+
 def test_pools_are_compared_apart() -> None:
     """Two pools may run two drivers."""
     pools = pool("n[1-2]", 'has = ["gpu"]') + pool("n[3-4]", 'has = ["gpu"]')

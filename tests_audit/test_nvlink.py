@@ -41,7 +41,8 @@ def test_fabric_state(fleet: Fleet, observe: Observe) -> None:
     manager runs on this machine, on its host or in the rack's switches.
 
     Fix: on a machine with its own switches, see that nvidia-fabricmanager runs in the driver's version;
-    then reset the GPUs. In a rack or a virtual machine this is the provider's to do.
+    then reset the GPUs. In a rack or a virtual machine this is the provider's to do. With no NVSwitch there
+    is nothing to do: neither cards nor a Grace Hopper need a fabric manager.
     """
     for gpu in fleet.gpus:
         observe(gpu, state=gpu.fabric.state, status=gpu.fabric.status)
@@ -82,7 +83,7 @@ def test_imex(fleet: Fleet, observe: Observe) -> None:
     or with another list of nodes makes jobs fail or hang at their first step, though every NVLink is up.
 
     Fix: give all nodes of a domain the same nodes_config.cfg and the driver's version of nvidia-imex, and
-    restart the daemon where the finding names it.
+    restart the daemon where the finding names it. A machine that no rack joins to others needs none.
     """
     for node in fleet.nodes:
         observe(node, running=node.imex.running, domain=node.imex.domain, members=node.imex.members)

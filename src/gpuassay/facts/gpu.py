@@ -166,7 +166,7 @@ class Gpu(Setup, Division):
         """Its NVLinks."""
         return NvLink(self._device.entry)
 
-    @property
+    @cached_property
     def fabric(self) -> Fabric:
         """Its place in an NVLink fabric."""
         return Fabric(self._device.entry)

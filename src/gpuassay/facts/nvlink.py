@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from gpuassay.facts.record import Record
-from gpuassay.facts.text import graver
+from gpuassay.facts.text import brief, graver
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
@@ -27,11 +26,13 @@ _NAMED: Final = 4
 _PACKET_ERRORS: Final = ("malformed", "overrun", "receive", "remote", "integrity")
 
 
-@dataclass(frozen=True)
 class NvLink:
     """What the driver says of the links of a GPU. Counters begin when the driver is loaded."""
 
-    entry: Record
+    def __init__(self, entry: Record) -> None:
+        """Look at the driver's answers; those to an older probe have no such part: it did not ask."""
+        self._nvlink = Record(entry.values, entry.evidence, "not_asked").record("nvlink")
+        self._counters = self._nvlink.record("counters")
 
     @property
     def up(self) -> Fact[int]:
@@ -89,11 +90,6 @@ class NvLink:
         return self._sum("crc_flit", "crc_data")
 
     @cached_property
-    def _nvlink(self) -> Record:
-        # An older probe did not ask: its answers have no such part.
-        return Record(self.entry.values, self.entry.evidence, "not_asked").record("nvlink")
-
-    @cached_property
     def _links(self) -> Fact[tuple[bool, ...]]:
         listed = _listed(self._nvlink, "active")
         if isinstance(listed, Unread):
@@ -101,9 +97,11 @@ class NvLink:
         if not listed.value:
             return Unread("garbled", "the driver lists no link at all", listed.evidence)
         for link, is_up in enumerate(listed.value):
-            fact = Record({"state": is_up}, listed.evidence).flag("state")
-            if isinstance(fact, Unread):
-                return Unread(fact.kind, f"link {link}: {fact.why}", listed.evidence)
+            if type(is_up) is not bool:
+                told = Record({"state": is_up}, listed.evidence).look("state")
+                why = told.why if isinstance(told, Unread) else f"its state is {brief(repr(is_up))}"
+                kind = told.kind if isinstance(told, Unread) else "garbled"
+                return Unread(kind, f"link {link}: {why}", listed.evidence)
         return Read(tuple(listed.value), listed.evidence)
 
     @cached_property
@@ -121,10 +119,11 @@ class NvLink:
         return numbers
 
     def _counted(self, name: str) -> Fact[dict[int, int]]:
+        """Read one counter of every link."""
         links = self._links
         if isinstance(links, Unread):
             return links
-        listed = _listed(self._nvlink.record("counters"), name)
+        listed = _listed(self._counters, name)
         return _numbers(name, listed, range(len(links.value)), _LARGEST)
 
     def _sum(self, *names: str) -> Fact[int]:
@@ -136,7 +135,8 @@ class NvLink:
             if isinstance(counted, Unread):
                 return counted
             evidence = counted.evidence
-            parts.update({(name, link): count for link, count in counted.value.items() if count})
+            if any(counted.value.values()):
+                parts.update({(name, link): count for link, count in counted.value.items() if count})
         worst = [
             f"{count} x {name.replace('_', ' ')} on link {link}"
             for (name, link), count in parts.most_common(_NAMED)
@@ -169,6 +169,9 @@ def _numbers(name: str, listed: Fact[list[Any]], links: Iterable[int], most: int
     """Read a number for each of these links; one that is unread leaves all unread, and says which it is."""
     if isinstance(listed, Unread):
         return listed
+    sound = all(type(one) is int and 0 <= one <= most for one in listed.value)
+    if sound and list(links) == list(range(len(listed.value))):  # as it should be, and mostly is
+        return Read(dict(enumerate(listed.value)), listed.evidence)
     told: Mapping[str, Any] = {f"{link}": value for link, value in enumerate(listed.value)}
     record, numbers = Record(told, listed.evidence), {}
     for link in links:

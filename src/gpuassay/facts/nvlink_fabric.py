@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from gpuassay.facts.record import Record, mapped
@@ -60,13 +60,14 @@ _SUMMARIES: Final[Mapping[int, str]] = {2: "unhealthy", 3: "limited capacity"}
 _FINE: Final = "none"
 
 
-@dataclass(frozen=True, slots=True)
 class Fabric:
     """What the driver says of a GPU's place in its fabric; drivers before R535 do not know all of it."""
 
-    entry: Record
+    def __init__(self, entry: Record) -> None:
+        """Look at the driver's answers; those to an older probe have no such part: it did not ask."""
+        self._fabric = Record(entry.values, entry.evidence, "not_asked").record("fabric")
 
-    @property
+    @cached_property
     def state(self) -> Fact[str]:
         """How far the GPU's registration with the fabric's manager is: ``completed`` is all of it."""
         state = self._fabric.count("state", most=255)
@@ -145,7 +146,7 @@ class Fabric:
         if isinstance(summary, Read) and summary.value in _SUMMARIES:
             yield _SUMMARIES[summary.value]
 
-    @property
+    @cached_property
     def _mask(self) -> Fact[int]:
         mask, summary = (
             self._fabric.count("health_mask", most=2**32 - 1),
@@ -157,11 +158,6 @@ class Fabric:
         if isinstance(mask, Read) and not mask.value and not (isinstance(summary, Read) and summary.value):
             return Unread("unsupported", "the driver says nothing of this GPU's fabric health", mask.evidence)
         return mask
-
-    @property
-    def _fabric(self) -> Record:
-        # An older probe did not ask: its answers have no such part.
-        return Record(self.entry.values, self.entry.evidence, "not_asked").record("fabric")
 
 
 # Exact names and PCI ids: a part of a name is that of other products too ("GH200" ends like "H200")
