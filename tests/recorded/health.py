@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from recorded.items import library
+
+if TYPE_CHECKING:
+    from gpuassay.evidence.item import Item
 
 NOT_SUPPORTED = {"unread": "unsupported", "why": "NVML: Not Supported (3)", "code": 3}
 NAMESPACE = "pid:[4026531836]"  # the machine's own, the same on every Linux
@@ -51,3 +56,16 @@ def gpu(power_mw: int, degrees: int, limit: int = 88, slowdown: int = -3) -> dic
         "addressing": "None",
         "inforom_valid": True,
     }
+
+
+def no_pci_errors() -> dict[str, str]:
+    """Return the counts of a function that has had no error."""
+    totals = {"correctable": "COR", "nonfatal": "NONFATAL", "fatal": "FATAL"}
+    return {f"aer_dev_{kind}": f"TOTAL_ERR_{total} 0" for kind, total in totals.items()}
+
+
+def shm(size: int) -> Item:
+    """Return an empty shared memory of half the machine's memory, as the kernel makes it."""
+    half = size // 2 // 4096 * 4096
+    found = {"size_bytes": half, "free_bytes": half, "entries": 0, "owners": {}, "newest_age_s": 0}
+    return library("shm", "shm", found)

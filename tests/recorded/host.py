@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from recorded import health
 from recorded.items import command, dashed, file, library, made_up, tree
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Host:
             tree("dmi", "/sys/class/dmi/id", self._dmi()),
             library("clock", "adjtimex", CLOCK),
             *devices,
+            health.shm(self.memory),
             kernel_log((*BOOT, *log)),
             command("virt", ["systemd-detect-virt"], f"{self.virt}\n", status=int(self.virt == "none")),
         ]

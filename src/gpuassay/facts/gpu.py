@@ -59,6 +59,11 @@ class Gpu:
         return self._device.gone
 
     @property
+    def asked(self) -> bool:
+        """Whether there was a driver to ask about it: one of its own vendor's."""
+        return self._device.entry.unread is not FOREIGN
+
+    @property
     def bdf(self) -> Fact[str]:
         """Its PCI address, e.g. ``0000:5d:00.0``."""
         bus = self._function.address

@@ -12,6 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpuassay.facts import kernel_journal
 from gpuassay.facts.host import uptime_hours
 from gpuassay.facts.source import document, take
 from gpuassay.facts.text import brief, pci_address
@@ -85,6 +86,9 @@ def read(evidence: Evidence) -> KernelLog:
     """Read the kernel log of a node; a damaged one proves what is in it, but not that nothing else was."""
     item = evidence.item("kmsg")
     lack = _lack(evidence, item)
+    if lack is not None and not (item and item.out):
+        journal = kernel_journal.as_kmsg(evidence)
+        item, lack = (journal, None) if journal else (item, lack)
     if item is None or (lack is not None and not item.out):
         return KernelLog.unread(lack or Unread("not_asked", "kmsg was not asked for"))
     ref = evidence.ref(item)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from gpuassay.facts import gpu, host, kernel_log, nvidia
 from gpuassay.facts.kernel_log import KernelLog
+from gpuassay.facts.leftovers import SharedMemory
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
+from gpuassay.facts.pci_errors import PciErrors
 from gpuassay.facts.rdma import ETHERNET, INFINIBAND, Adapters
 from gpuassay.facts.record import mapped
 from gpuassay.facts.source import Silence
@@ -102,6 +104,16 @@ class Node:
     @cached_property
     def _driver(self) -> nvidia.Driver:
         return nvidia.Driver(self._evidence)
+
+    @cached_property
+    def pci_errors(self) -> PciErrors:
+        """The errors on its PCI bus."""
+        return PciErrors(self._bus, self.gpus, self.uptime_hours)
+
+    @cached_property
+    def shared_memory(self) -> SharedMemory:
+        """What lies in its shared memory, /dev/shm."""
+        return SharedMemory(self._evidence, [one.condition.at_work for one in self.gpus])
 
     # --- ports -----------------------------------------------------------------------------------
 

@@ -142,6 +142,24 @@ class Bus:
         )
         return unread or Read(len(self.gpus), self._devices.evidence)
 
+    def function(self, address: str) -> Record:
+        """Give all that was read of one function of the bus."""
+        return self._devices.record(address)
+
+    def parent(self, address: str) -> str:
+        """Name the bridge above a function; empty where there is none, or none was read."""
+        above = self.function(address).text("parent")
+        return above.value if isinstance(above, Read) else ""
+
+    def of_class(self, beginning: str) -> tuple[str, ...]:
+        """List the functions whose PCI class begins so, by address."""
+        found = []
+        for name, entry in self._devices.items():
+            kind = entry.text("class")
+            if isinstance(kind, Read) and kind.value.startswith(beginning):
+                found.append(name)
+        return tuple(sorted(found))
+
     @cached_property
     def _classified(self) -> tuple[Function | Unread, ...]:
         return tuple(found for found in self._classify() if found is not None)

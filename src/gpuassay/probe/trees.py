@@ -26,6 +26,10 @@ _PCI = (
     "power_state",
     "numa_node",
 )
+# Advanced Error Reporting, counted by the kernel since it found the device; read for what carries traffic:
+# GPUs, network cards and bridges. Where nobody counts, as in most virtual machines, there are no such files.
+_AER = ("aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal")
+_AER_CLASSES = ("0x02", "0x03", "0x12", "0x0604")
 _RDMA = ("fw_ver", "hca_type", "board_id", "node_guid")
 _RDMA_PORT = ("state", "phys_state", "rate", "link_layer", "lid", "sm_lid", "cap_mask")
 _NET = ("operstate", "mtu", "speed")
@@ -49,12 +53,23 @@ def pci(root: str) -> dict[str, Any]:
 
 def _pci_device(folder: str) -> dict[str, Any]:
     device = attributes(folder, _PCI)
+    if str(device.get("class")).startswith(_AER_CLASSES):
+        device["aer"] = {name: _counted(text) for name, text in attributes(folder, _AER).items()}
     driver, above = link_name(f"{folder}/driver"), pci_addresses(folder)[:-1]
     if driver:
         device["driver"] = driver
     if above:
         device["parent"] = above[-1]
     return device
+
+
+def _counted(text: Any) -> Any:
+    """Keep of some twenty counts, such as ``BadTLP 3``, the total and those that are not zero."""
+    if not isinstance(text, str):
+        return text
+    return "\n".join(
+        line for line in text.splitlines() if line.startswith("TOTAL") or not line.endswith(" 0")
+    )
 
 
 def infiniband(root: str) -> dict[str, Any]:
