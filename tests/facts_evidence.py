@@ -65,7 +65,7 @@ def node(contents: Mapping[str, Any], *, fabric: Iterable[str] = (), problems: I
     return Node("n1", evidence(contents, problems), fabric)
 
 
-def function(**changes: str) -> dict[str, str]:
+def function(**changes: str) -> dict[str, Any]:
     """Make what sysfs shows of a healthy B200; a change to an empty text leaves the file out."""
     healthy = {
         "vendor": "0x10de",
@@ -78,7 +78,9 @@ def function(**changes: str) -> dict[str, str]:
         "power_state": "D0",
         "driver": "nvidia",
     }
-    return {key: value for key, value in (healthy | changes).items() if value}
+    return {key: value for key, value in (healthy | changes).items() if value} | {
+        "aer": health.no_pci_errors()
+    }
 
 
 def device(index: int, bus: int, **changes: Any) -> dict[str, Any]:
