@@ -29,27 +29,16 @@ DEADLINE = 300  # seconds for one run
 
 def main() -> int:
     """Run the benchmark; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("peer", nargs="+", help="the other auditor's command, behind --")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        ours = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-m",
-            "audit",
-            "-p",
-            "no:cacheprovider",
-            str(ROOT / "tests_audit"),
-        ]
-        pairs = [(_seconds(ours, folder), _seconds(options.peer, folder)) for _ in range(options.runs + 1)][
-            1:
-        ]
+        audit = ["-q", "-m", "audit", "-p", "no:cacheprovider", str(ROOT / "tests_audit")]
+        ours = [sys.executable, "-m", "pytest", *audit]
+        both = [(_seconds(ours, folder), _seconds(options.peer, folder)) for _ in range(options.runs + 1)]
+        pairs = both[1:]  # the first warms the caches
         processes = [_processes(command, folder) for command in (ours, options.peer)]
     print(
         json.dumps(

@@ -112,6 +112,7 @@ def pytest_process(
         cwd=folder,
         capture_output=True,
         text=True,
+        errors="replace",
         timeout=120,
         check=False,
     )

@@ -74,6 +74,9 @@ def test_a_check_observes_its_domain_through_facts_that_exist(check: str) -> Non
     assert isinstance(loop, ast.For)
     assert isinstance(loop.target, ast.Name)
     assert loop.target.id == CATALOG.checks[check].over
+    if isinstance(loop.iter, ast.Call):  # what a measurement gives is its tool's, not the fleet's
+        assert ast.unparse(loop.iter) in {f"measure({name!r})" for name in CATALOG.measurements}
+        return
     subject = SUBJECTS[loop.target.id]
     for node in code(check):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in SUBJECTS:
@@ -96,9 +99,13 @@ def test_a_check_compares_nothing_and_decides_nothing(check: str) -> None:
         ast.Name,
         ast.expr_context,
     )
-    assert [type(node).__name__ for node in code(check) if not isinstance(node, allowed)] == []
+    asked = {id(node.args[0]) for node in code(check) if isinstance(node, ast.Call) and node.args}
+    named = [node for node in code(check) if isinstance(node, ast.Constant) and id(node) in asked]
+    others = [node for node in code(check) if not isinstance(node, allowed) and node not in named]
+    assert [type(node).__name__ for node in others] == []
+    assert {node.value for node in named} <= set(CATALOG.measurements)
     assert not function.decorator_list
-    assert [argument.arg for argument in function.args.args] == ["fleet", "observe"]
+    assert [argument.arg for argument in function.args.args] in (["fleet", "observe"], ["measure", "observe"])
     names = {node.id for node in code(check) if isinstance(node, ast.Name)}
     assert not [name for name in names if re.search("nvidia|amd|mellanox|intel|pytest", name)]
     assert function.end_lineno is not None
@@ -165,6 +172,10 @@ def test_what_a_product_lacks_is_a_check_or_a_metric() -> None:
         ("audit.versions.driver_floor", "version", "610.43.02", Verdict.WARN),
         ("audit.versions.driver_floor", "version", "999.1", Verdict.WARN),
         ("audit.versions.driver_floor", "version", "N/A", Verdict.ERROR),
+        ("audit.versions.amdgpu_floor", "version", "6.16.13", Verdict.FAIL),
+        ("audit.versions.amdgpu_floor", "version", "6.12.12", Verdict.FAIL),
+        ("audit.versions.amdgpu_floor", "version", "6.19.14.31400000", Verdict.PASS),
+        ("audit.versions.amdgpu_floor", "version", "6.19.14.31400100", Verdict.PASS),
         ("audit.health.xid_history", "window_hours", 72.0, Verdict.PASS),
         ("audit.health.xid_history", "window_hours", 71.99, Verdict.WARN),
         ("audit.health.xid_history", "serious_xids", 1, Verdict.FAIL),
@@ -191,8 +202,8 @@ def test_every_floor_has_the_fixes_of_every_advisory() -> None:
     table = TABLES["audit"]["versions"]["driver_floor"]["version"]
     order = SCHEMES[table["as"]]
 
-    assert set(table["not_affected_by"]) == set(CATALOG.advisories)
-    for advisory in CATALOG.advisories.values():
+    assert set(table["not_affected_by"]) == {name for name in CATALOG.advisories if name.startswith("nvidia")}
+    for advisory in (CATALOG.advisories[name] for name in table["not_affected_by"]):
         assert all(advisory.first_fixed(floor) is None for floor in table["per_line"].values())
         for first, before in advisory.affected:
             assert first is not None

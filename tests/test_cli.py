@@ -124,6 +124,7 @@ def test_record_touches_nothing_where_there_is_a_mistake(
         ("", "journal.jsonl: not a journal"),
         ('{"kind": "begin", "context": {}}\n', "journal.jsonl: expected a journal of schema 1"),
         ('{"kind": "begin", "context": {"schema": 99}}\n', "journal.jsonl: expected a journal of schema 1"),
+        ('{"kind": "begin", "context": {"schema": 1}}\n', "journal.jsonl: not as a run wrote it: KeyError"),
     ],
 )
 def test_report_needs_a_journal_of_this_version(

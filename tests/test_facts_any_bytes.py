@@ -39,7 +39,10 @@ HEALTHY = small(
     uptime="7200.00 1.00\n",
 )
 DOCUMENTS = sorted(key for key, content in HEALTHY.items() if isinstance(content, dict))
-ITEMS = [*sorted(HEALTHY), "nvidia-smi-xml", "nvidia-sysfs-version", "virt"]
+ITEMS = [
+    *(*sorted(HEALTHY), "nvidia-smi-xml", "nvidia-sysfs-version", "virt"),
+    *("amdgpu", "amdgpu-version", "kfd", "rocm", "amd-smi"),
+]
 STATUSES = ["ok", "not_found", "denied", "timed_out", "failed", "unsupported"]
 NEEDS = ["gpu", "nvidia", "amd", "rdma", "roce", "infiniband", "vm", "bare_metal", "slurm", ""]
 
@@ -61,7 +64,13 @@ def facts(node: Node) -> Iterator[tuple[str, Any]]:
     told += [node.pci_errors, node.shared_memory]
     for subject in (node, *node.gpus, *node.ports, *told):
         for name in dir(type(subject)):
-            if not name.startswith("_") and name not in ("shows", "sightings", "kernel_log"):
+            if not name.startswith("_") and name not in (
+                "shows",
+                "sightings",
+                "kernel_log",
+                "amdgpu",
+                "amdgpu_log",
+            ):
                 yield name, getattr(subject, name)
     for need in NEEDS:
         yield need, node.shows(need)

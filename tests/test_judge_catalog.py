@@ -159,7 +159,7 @@ MISTAKES: list[tuple[str, str, str]] = [
         "[audit.versions.Driver]: expected the names of a test",
     ),
     ("[audit.versions.driver]", "[audits.versions.driver]", 'audits: unknown; *did you mean "audit"?'),
-    ("[audit.versions.driver]", "[measure.versions.driver]", "measure: unknown; expected one of"),
+    ("[audit.versions.driver]", "[measuring.versions.driver]", "measuring: unknown; expected one of"),
     ("[audit.versions.driver]", "[audit]\nversions = 3\n[x]", "[audit.versions]: expected a table, found 3"),
     (
         'version = { at_least = "570", not_affected_by = ["nvidia-1"], as = "dotted" }',

@@ -108,14 +108,19 @@ def test_a_half_written_line_is_told_and_spoils_only_itself(
 
 
 def test_a_worker_that_dies_is_an_error_of_its_check(tmp_path: Path) -> None:
-    """Under -n the others are judged, and the one that took its process with it is not forgotten."""
-    files = {"a": "import os" + check() + check(f"{OBSERVE}\nos._exit(0)", "c") + check(OBSERVE, "d")}
+    """Under -n the others are judged, and the one that took its process with it is not forgotten.
+
+    What a worker has to say reaches the controller, though it be no text that can be sent.
+    """
+    odd = "raise ValueError('\\udc80')"
+    files = {"a": "import os" + check() + check(f"{OBSERVE}\nos._exit(0)", "c") + check(odd, "d")}
     write_suite(tmp_path, files, more("c", "d"))
     run = pytest_process(tmp_path, TARGET, "-n2", "tests_audit")
 
     assert run.status == 1
-    assert list(run.verdicts.values()) == ["pass", "error", "pass"]
+    assert list(run.verdicts.values()) == ["pass", "error", "error"]
     assert run.reason("audit.a.c") == "the process that judged this check died"
+    assert run.reason("audit.a.d") == "the check raised ValueError: ?"
 
 
 def test_a_process_that_ends_itself_leaves_its_journal(tmp_path: Path) -> None:

@@ -97,13 +97,24 @@ def test_choosing_never_raises_a_tier(pytester: pytest.Pytester) -> None:
         assert part.status == (1 if words == "test_d" else 0)
 
 
-def test_collecting_gathers_nothing_and_leaves_nothing(pytester: pytest.Pytester) -> None:
-    """`--collect-only` lists the checks; no probe, no folder. Phases can be chosen there too."""
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--collect-only", "-q", "-m", "audit"], "tests_audit/test_a.py::test_b"),
+        (["--setup-plan"], "tests_audit/test_a.py::test_b (fixtures used: fleet, observe"),
+        (["--fixtures"], "Give the callable that takes a check's observations down."),
+        (["--fixtures-per-test"], "Give the nodes in service"),
+    ],
+)
+def test_who_only_looks_gathers_nothing_and_leaves_nothing(
+    pytester: pytest.Pytester, words: list[str], says: str
+) -> None:
+    """Options that list checks or fixtures start no probe and make no folder; phases can be chosen too."""
     three(pytester)
-    run = plain(pytester, LOCAL, "--collect-only", "-q", "-m", "audit", "tests_audit")
+    run = plain(pytester, LOCAL, *words, "tests_audit")
 
     assert run.status == 0
-    assert "tests_audit/test_a.py::test_b" in run.output
+    assert says in run.output
     assert {path.name for path in pytester.path.iterdir()} <= {
         "tests_audit",
         "thresholds.toml",
@@ -119,6 +130,15 @@ def test_collecting_finds_mistakes_in_tables(pytester: pytest.Pytester) -> None:
 
     assert run.status == 4
     assert "test_c has no table [audit.a.c] in thresholds.toml" in run.output
+
+
+def test_a_suite_can_be_reached_by_a_link(pytester: pytest.Pytester) -> None:
+    """Whatever its folder is called: its checks are those of the place where they lie."""
+    write_suite(pytester.path / "real", {"a": check()})
+    (pytester.path / "link").symlink_to("real")
+    where = [f"--target=recording:{FLEET}", "--run-dir=run", str(pytester.path / "link" / "tests_audit")]
+
+    assert plain(pytester, *where).verdicts == {"audit.a.b": "pass"}
 
 
 def test_help_tells_of_the_options(pytester: pytest.Pytester) -> None:

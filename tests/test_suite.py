@@ -80,6 +80,11 @@ def test_a_folder_is_no_suite_without_tables_or_phases(root: Path) -> None:
     assert find_root(["suite/tests_audit"], root.parent) is None
 
 
+def test_what_cannot_even_be_looked_at_is_no_suite(tmp_path: Path) -> None:
+    """A name that no file can have is pytest's to complain about."""
+    assert find_root(["x" * 300], tmp_path) is None
+
+
 def test_two_suites_in_one_run_are_a_mistake(root: Path) -> None:
     """They would need two recordings and two reports; the same one twice is one."""
     write(root.parent / "other")

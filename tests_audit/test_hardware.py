@@ -43,3 +43,31 @@ def test_pcie_width(fleet: Fleet, observe: Observe) -> None:
     """
     for gpu in fleet.gpus:
         observe(gpu, width=gpu.pcie_width)
+
+
+def test_partitions(fleet: Fleet, observe: Observe) -> None:
+    """Every GPU is divided like its peers and as agreed, and none of its parts is missing.
+
+    An AMD GPU may be used whole or as up to eight, each with its share of the memory. A job that counts on
+    one division does not start, or runs at a fraction of its speed, on another; and a reset or a repair
+    sets a GPU back to one whole. A part that its driver does not offer cannot be used at all.
+
+    Fix: set compute and memory partition alike on all GPUs (amd-smi set), in the node's boot or its
+    provisioning so that they outlast a reset; reload the driver if a part is missing.
+    """
+    for gpu in fleet.gpus:
+        observe(gpu, compute=gpu.compute_partition, memory=gpu.memory_partition)
+        observe(gpu, compute_agreed=gpu.compute_partition, memory_agreed=gpu.memory_partition)
+        observe(gpu, offered=gpu.partitions)
+
+
+def test_xgmi_links(fleet: Fleet, observe: Observe) -> None:
+    """Every AMD GPU has all its xGMI links to its peers.
+
+    The GPUs of a node exchange data over direct links, one for each pair. Without one of them the traffic
+    of that pair goes through the host at a fraction of the speed, and every collective waits for it.
+
+    Fix: drain the node and power it off and on. If the link stays away, return the node: module or board.
+    """
+    for gpu in fleet.gpus:
+        observe(gpu, links=gpu.xgmi_links)

@@ -121,6 +121,37 @@ def test_held_memory(fleet: Fleet, observe: Observe) -> None:
         observe(gpu, held_mib=gpu.condition.held_mib, orphaned_mib=gpu.condition.orphaned_mib)
 
 
+def test_page_retirement(fleet: Fleet, observe: Observe) -> None:
+    """Every bad page of memory is out of use.
+
+    AMD's GPUs have no spare rows: a page with an error that cannot be corrected is taken out of use for
+    good. One that waits for that, or could not be taken out because somebody holds it, may still be given
+    to a program. Pages that are out of use are no fault: the repair has worked.
+
+    Fix: drain the node, end what holds the GPU, and reset it. Return the GPU if a page stays as it is, or
+    if the driver says that there are more bad pages than AMD allows.
+    """
+    for gpu in fleet.gpus:
+        observe(gpu, pending=gpu.pages_pending, unreservable=gpu.pages_unreservable)
+
+
+def test_ras_history(fleet: Fleet, observe: Observe) -> None:
+    """The kernel log knows of no serious fault of an AMD GPU, and goes back far enough to say so.
+
+    AMD's driver numbers no faults: it writes sentences, of errors that could not be corrected, of hangs
+    and of resets. Some of them are the all-clear in nearly the same words. A reset that succeeded ended
+    the programs of all GPUs that are linked; one that failed leaves a GPU that nobody can use.
+
+    Fix: drain the node, then do what the finding says. If the window is short, let the node stay up
+    longer, or enlarge the log's buffer (kernel option log_buf_len), and audit again. If the log could not
+    be read, record again as root.
+    """
+    for node in fleet.nodes:
+        log = node.amdgpu_log
+        observe(node, window_hours=log.window_hours, written_by_user=log.written_by_user)
+        observe(node, serious=log.serious, recovered=log.recovered)
+
+
 def test_pcie_errors(fleet: Fleet, observe: Observe) -> None:
     """The PCIe links of GPUs and network cards work without errors, up to the processor.
 

@@ -27,3 +27,29 @@ def test_driver_equal(fleet: Fleet, observe: Observe) -> None:
     """
     for node in fleet.nodes:
         observe(node, version=node.driver_version)
+
+
+def test_amdgpu_floor(fleet: Fleet, observe: Observe) -> None:
+    """Every node's AMD driver has the published security fixes.
+
+    The driver runs in the kernel and takes commands from every tenant's program: a known hole in it brings
+    the host down, or opens it. Of the driver that a distribution's kernel brings along, AMD's bulletins
+    name no fixed version.
+
+    Fix: drain the nodes, update AMD's driver to the version named here or above, and reboot. For a
+    distribution's own driver, have the provider show which fix it has.
+    """
+    for node in fleet.nodes:
+        observe(node, version=node.amdgpu.release)
+
+
+def test_rocm_equal(fleet: Fleet, observe: Observe) -> None:
+    """All nodes of a pool have the same ROCm.
+
+    One job runs on many nodes at once, and its libraries come from the host where no container brings
+    them. With different ones it may hang or slow down on some nodes only.
+
+    Fix: decide which version is meant, update the nodes that differ, and keep ROCm in the image.
+    """
+    for node in fleet.nodes:
+        observe(node, version=node.amdgpu.rocm)

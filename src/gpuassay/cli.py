@@ -12,7 +12,7 @@ import gpuassay
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuassay.evidence.run import JournalRecord
+    from gpuassay.report.results import Document
 
 FOLDERS = ("tests_audit", "tests_perf", "tests_reliability")
 
@@ -88,31 +88,33 @@ def _report(options: argparse.Namespace) -> int:
     from gpuassay.evidence.recording import RecordingError
     from gpuassay.evidence.run import RunFolder
     from gpuassay.report.files import write_reports
-    from gpuassay.report.results import assemble, is_red
+    from gpuassay.report.results import is_red
 
     run = RunFolder(options.run)
     try:
-        journal = _journal(run.journal)
-        results = assemble(journal.context, journal.checks, cut=journal.cut)
+        results, problems = _from_journal(run.journal)
         write_reports(run, results)
         run.seal()
     except RecordingError as error:
         return _mistake(error)
-    for problem in journal.problems:
+    for problem in problems:
         print(f"gpuassay: {problem}", file=sys.stderr)
     print(run.html)
     return int(is_red(results))
 
 
-def _journal(path: Path) -> JournalRecord:
+def _from_journal(path: Path) -> tuple[Document, tuple[str, ...]]:
     from gpuassay.evidence.recording import RecordingError
     from gpuassay.evidence.run import read_journal
-    from gpuassay.report.results import SCHEMA
+    from gpuassay.report.results import SCHEMA, assemble
 
     journal = read_journal(path)
     if journal.context.get("schema") != SCHEMA:
         raise RecordingError(f"{path}: expected a journal of schema {SCHEMA}, that is, of this version")
-    return journal
+    try:
+        return assemble(journal.context, journal.checks, cut=journal.cut), journal.problems
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise RecordingError(f"{path}: not as a run wrote it: {error!r}") from error
 
 
 def _probe(_options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""What a check may ask for: the fleet that was recorded, and the pen to write observations down."""
+"""What a check may ask for: the fleet that was recorded, measurements, and the pen to write down."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ import pytest
 
 from gpuassay.facts import Fleet
 from gpuassay.judge.observe import Observe
+from gpuassay.measuring import Measure
 from gpuassay.session import OBSERVE, SESSION
 
-__all__ = ["Fleet", "Observe", "fleet", "observe"]
+__all__ = ["Fleet", "Measure", "Observe", "fleet", "measure", "observe"]
 
 
 @pytest.fixture(scope="session")
 def fleet(pytestconfig: pytest.Config) -> Fleet:
     """Give the nodes in service, as facts read from the recording."""
     return pytestconfig.stash[SESSION].fleet
+
+
+@pytest.fixture(scope="session")
+def measure(pytestconfig: pytest.Config) -> Measure:
+    """Give the callable that measures, or reads what was measured."""
+    return pytestconfig.stash[SESSION].measure
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuassay.judge.catalog import TIERS
+from gpuassay.judge.catalog import LEVELS, TIERS
 from gpuassay.suite import PHASES, SuiteError, find_root, is_phase
 
 if TYPE_CHECKING:
@@ -39,6 +39,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="folder for the recording and the reports (default: a new one in gpuassay-runs/)",
     )
+    group.addoption(
+        "--allow",
+        metavar="LIST",
+        type=_levels,
+        default=frozenset(),
+        help="what else than reading you consent to, with commas: touch, contact, load, disrupt, break",
+    )
     group.addoption("--require", metavar="TIER", choices=TIERS, help="exit with 1 unless this tier is won")
 
 
@@ -46,6 +53,14 @@ def _target(text: str) -> str:
     if text != "local" and not text.startswith("recording:"):
         raise argparse.ArgumentTypeError(f"expected local or recording:DIR, found {text}")
     return text
+
+
+def _levels(text: str) -> frozenset[str]:
+    levels = frozenset(filter(None, text.split(",")))
+    unknown = sorted(levels.difference(LEVELS))
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no such consent: {unknown[0]} (one of {', '.join(LEVELS)})")
+    return levels
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -20,6 +20,7 @@ from gpuassay.judge.needs import Needs
 from gpuassay.judge.observe import Observe
 from gpuassay.judge.settle import settle
 from gpuassay.judge.site import Site, load_site, undeclared
+from gpuassay.measuring import Measure
 from gpuassay.report import results as report
 from gpuassay.suite import THRESHOLDS, Suite, SuiteError, load_suite
 from gpuassay.target.local import Local
@@ -48,6 +49,7 @@ class Request:
     thresholds: Path | None = None
     profile: str = ACCEPTANCE
     run_dir: Path | None = None
+    allow: frozenset[str] = frozenset()
     folder: Path = field(default_factory=Path.cwd)
 
     @property
@@ -64,10 +66,18 @@ class Request:
     @classmethod
     def from_document(cls, document: Mapping[str, str]) -> Request:
         """Take it from what came to a worker process."""
-        paths = {
-            key: Path(document[key]) for key in ("root", "site", "thresholds", "folder") if key in document
-        }
-        return cls(target=document["target"], profile=document["profile"], **paths)
+
+        def path(key: str) -> Path | None:
+            return Path(document[key]) if key in document else None
+
+        return cls(
+            root=Path(document["root"]),
+            target=document["target"],
+            site=path("site"),
+            thresholds=path("thresholds"),
+            profile=document["profile"],
+            folder=Path(document["folder"]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +89,7 @@ class Session:
     recording: Recording
     fleet: Fleet
     bench: Bench
+    measure: Measure
     stamps: tuple[tuple[str, str], ...]
 
     def judge(self, check: str, observe: Observe) -> Document:
@@ -118,7 +129,9 @@ def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Sessi
     fleet = read_fleet(recording, site)
     needs = Needs(site, fleet.nodes)
     bench = Bench(suite.catalog, site, fleet.nodes, needs, request.profile)
-    return Session(request, suite, recording, fleet, bench, tuple(_stamps(request, recording, site)))
+    run = Local().run if request.target == Local.name else None
+    measure = Measure(suite.catalog.measurements, fleet.nodes, folder, run, request.allow)
+    return Session(request, suite, recording, fleet, bench, measure, tuple(_stamps(request, recording, site)))
 
 
 def context(session: Session) -> Document:

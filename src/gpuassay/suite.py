@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
 from gpuassay.judge.catalog import load_catalog
+from gpuassay.measure import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -69,7 +70,11 @@ def load_suite(root: Path, thresholds: Path | None = None) -> Suite:
     """
     catalog = load_catalog(thresholds or root / THRESHOLDS, root / "advisories.toml")
     docs: dict[str, Doc] = {}
-    mistakes: list[str] = []
+    mistakes = [
+        f"{THRESHOLDS}: [measure.{one.name}] tool: there is no {one.tool}; expected one of {', '.join(TOOLS)}"
+        for one in catalog.measurements.values()
+        if one.tool not in TOOLS
+    ]
     for source in _sources(root):
         for function in _checks(source, mistakes):
             check = check_id(root, source, function.name) or ""
@@ -103,7 +108,10 @@ def is_phase(folder: Path) -> bool:
 
 
 def _is_root(folder: Path) -> bool:
-    return (folder / THRESHOLDS).is_file() and any((folder / phase).is_dir() for phase in PHASES)
+    try:
+        return (folder / THRESHOLDS).is_file() and any((folder / phase).is_dir() for phase in PHASES)
+    except OSError:  # a folder that may not be searched, or a name too long: pytest says what is wrong
+        return False
 
 
 def _sources(root: Path) -> list[Path]:

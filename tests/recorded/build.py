@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from gpuassay import evidence
 from gpuassay.evidence.item import Item
 from gpuassay.evidence.meta import Meta
-from gpuassay.evidence.writer import RecordingWriter
+from gpuassay.evidence.writer import RecordingWriter, add_measurement
 from gpuassay.judge.names import expand
-from recorded import cpu_vm, hgx_b200
+from recorded import cpu_vm, hgx_b200, mi300x_cpx, mi355x
 from recorded.description import FIXTURES, DescriptionError, describe, healthy
 from recorded.overlay import OverlayError
 
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
     from recorded.description import Description
 
-MODELS: dict[str, Callable[[str, int], list[Item]]] = {"cpu_vm": cpu_vm.node, "hgx_b200": hgx_b200.node}
+MODELS: dict[str, Callable[[str, int], list[Item]]] = {
+    "cpu_vm": cpu_vm.node,
+    "hgx_b200": hgx_b200.node,
+    "mi300x_cpx": mi300x_cpx.node,
+    "mi355x": mi355x.node,
+}
 CACHE = Path(__file__).parents[2] / "build" / "recorded"
 SITE = "site.toml"
 
@@ -96,7 +101,11 @@ def _write(description: Description, folder: Path) -> None:
     writer = RecordingWriter(folder, meta, None if site is None else site.decode())
     for index, name in enumerate(names, 1):
         for item in _node(description, name, index):
-            writer.add(name, item)
+            place, _, measurement = item.id.partition("/")
+            if place == "measure":
+                add_measurement(folder, measurement, name, replace(item, id=measurement))
+            else:
+                writer.add(name, item)
     writer.finish(description.end)
     _damage(description, folder)
 

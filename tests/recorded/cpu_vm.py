@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recorded.host import Host
+from recorded.host import Host, no_amdgpu
 from recorded.items import NO_FILE, absent, tree
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def node(name: str, _index: int) -> list[Item]:
         tree("net", "/sys/class/net", net),
         absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}),
         absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}),
+        *no_amdgpu(),
     )
     return [
         *HOST.items(name, devices=devices),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import health
-from recorded.host import Host
+from recorded import health, measurements
+from recorded.host import Host, no_amdgpu
 from recorded.items import dashed, file, library, made_up, tree
 
 if TYPE_CHECKING:
@@ -50,8 +50,13 @@ def node(name: str, index: int) -> list[Item]:
         tree("net", "/sys/class/net", net()),
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
+        *no_amdgpu(),
     )
-    return [*HOST.items(name, kernel_log(), devices), library("nvml", "nvml", nvml(name))]
+    return [
+        *HOST.items(name, kernel_log(), devices),
+        library("nvml", "nvml", nvml(name)),
+        measurements.dcgm_diag(GPUS),
+    ]
 
 
 MODULE = (

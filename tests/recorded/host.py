@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from recorded import health
-from recorded.items import command, dashed, file, library, made_up, tree
+from recorded.items import absent, command, dashed, file, library, made_up, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,6 +106,16 @@ class Host:
             "bios_version": self.bios,
             "chassis_type": "1" if self.virt != "none" else "23",
         }
+
+
+def no_amdgpu() -> tuple[Item, ...]:
+    """Return what is asked of AMD's driver where there is none."""
+    return (
+        tree("amdgpu", "/sys/bus/pci/drivers/amdgpu", {}),
+        absent("amdgpu-version", {"file": "/sys/module/amdgpu/version"}),
+        tree("kfd", "/sys/class/kfd/kfd/topology/nodes", {}),
+        absent("rocm", {"file": "/opt/rocm/.info/version"}),
+    )
 
 
 def kernel_log(records: Iterable[Record]) -> Item:

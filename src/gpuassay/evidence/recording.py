@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gpuassay.evidence.item import Item
 
-__all__ = ["Meta", "NodeEvidence", "Recording", "RecordingError", "read_recording"]
+__all__ = ["Meta", "NodeEvidence", "Recording", "RecordingError", "read_measurement", "read_recording"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,13 @@ def read_recording(path: Path) -> Recording:
         digest=sealed.digest,
         problems=tuple(problems),
     )
+
+
+def read_measurement(path: Path, measurement: str, nodes: Iterable[str]) -> Mapping[str, NodeEvidence]:
+    """Read what a measurement gave on each of these nodes; nothing, where it was not made."""
+    blobs = Blobs(path)
+    place = f"measure/{measurement}"
+    return {name: _read_items(path, f"{place}/{name}", name, blobs, must=False) for name in nodes}
 
 
 def _read_meta(path: Path) -> Meta:

@@ -9,7 +9,7 @@ from gpuassay.evidence.blobs import INLINE_BYTES, MAX_BYTES, Blobs
 from gpuassay.evidence.files import RecordingError, append_line, naming, write_atomic
 from gpuassay.evidence.lines import Stored, dump_item
 from gpuassay.evidence.meta import Meta, dump_meta, is_node_name
-from gpuassay.evidence.sums import write_sums
+from gpuassay.evidence.sums import SUMS, write_sums
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,8 +64,23 @@ class RecordingWriter:
     def _append(self, file: str, item: Item) -> None:
         if self._sealed:
             raise RecordingError(f"{self._folder}: the recording is sealed; nothing can be added")
-        if len(item.out) > MAX_BYTES:
-            item = replace(item, out=item.out[:MAX_BYTES], truncated=True)
-        large = len(item.out) > INLINE_BYTES
-        stored = Stored(item, self._blobs.store(item.out) if large else "")
-        append_line(self._folder / file, dump_item(stored))
+        _append(self._folder / file, item, self._blobs)
+
+
+def add_measurement(folder: Path, measurement: str, node: str, item: Item) -> None:
+    """Append what a measurement gave on a node to a recording; its seal is off until ``write_sums``.
+
+    Raises ``RecordingError``.
+    """
+    place = folder / "measure" / measurement
+    with naming(place):
+        (folder / SUMS).unlink(missing_ok=True)
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _append(place / f"{node}.jsonl", item, Blobs(folder))
+
+
+def _append(file: Path, item: Item, blobs: Blobs) -> None:
+    if len(item.out) > MAX_BYTES:
+        item = replace(item, out=item.out[:MAX_BYTES], truncated=True)
+    large = len(item.out) > INLINE_BYTES
+    append_line(file, dump_item(Stored(item, blobs.store(item.out) if large else "")))

@@ -6,29 +6,31 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from gpuassay.facts.division import Division
 from gpuassay.facts.gpu_condition import Condition
 from gpuassay.facts.gpu_health import Health
 from gpuassay.facts.gpu_told import undivided
 from gpuassay.facts.nvidia import Device
-from gpuassay.facts.pci import NVIDIA, lanes, unseen
+from gpuassay.facts.pci import lanes, unseen
 from gpuassay.facts.record import Record
 from gpuassay.facts.text import graver
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from gpuassay.facts.nvidia import Driver
+    from gpuassay.facts import amd, nvidia
     from gpuassay.facts.pci import Bus, Function
     from gpuassay.judge.fact import Fact
+
+    Driver = amd.Driver | nvidia.Driver
 
 T = TypeVar("T")
 
 _MOST_PSTATE = 15  # NVML_PSTATE_15; 32 is "unknown"
-FOREIGN = Unread("not_asked", "only NVIDIA's driver was asked")
 
 
-class Gpu:
+class Gpu(Division):
     """A GPU; what only one of bus and driver shows is unread on the other side, with the reason."""
 
     def __init__(self, node: str, function: Function, device: Device) -> None:
@@ -59,9 +61,9 @@ class Gpu:
         return self._device.gone
 
     @property
-    def asked(self) -> bool:
-        """Whether there was a driver to ask about it: one of its own vendor's."""
-        return self._device.entry.unread is not FOREIGN
+    def vendor(self) -> str:
+        """Whose it is, as the bus says: ``10de``, ``1002``; empty for one that only the driver shows."""
+        return self._function.vendor
 
     @property
     def bdf(self) -> Fact[str]:
@@ -77,7 +79,7 @@ class Gpu:
     @property
     def uuid(self) -> Fact[str]:
         """The driver's identity of this GPU."""
-        return self._device.entry.text("uuid", r"GPU-[0-9a-fA-F-]{36}", "a GPU's UUID")
+        return self._device.entry.text("uuid", r"GPU-([0-9a-fA-F-]{36}|[0-9a-f]{16})", "a GPU's UUID")
 
     @property
     def serial(self) -> Fact[str]:
@@ -170,9 +172,26 @@ def _worse(bus: Fact[int], driver: Fact[int], worse: Callable[[int, int], int]) 
     return replace(side, note=f"the bus says {bus.value}, the driver {driver.value}")
 
 
-def join(node: str, bus: Bus, driver: Driver) -> tuple[Gpu, ...]:
-    """Make one subject of each GPU of a node: those of the driver by index, then the others by address."""
-    functions = {function.where: function for function in bus.gpus}
+def join(node: str, bus: Bus, drivers: Mapping[str, Driver]) -> tuple[Gpu, ...]:
+    """Make one subject of each GPU of a node: those of the drivers by index, then the others by address.
+
+    ``drivers`` are by vendor. Where a node has GPUs of two, those of the second count on from the first.
+    """
+    pairs: list[tuple[Function, Device]] = []
+    for vendor, driver in drivers.items():
+        found = _pairs(bus, [function for function in bus.gpus if function.vendor == vendor], driver)
+        start = sum(device.index is not None for _, device in pairs)
+        pairs += [(function, _counted_from(start, device)) for function, device in found]
+    return tuple(Gpu(node, *pair) for pair in sorted(pairs, key=_place))
+
+
+def _counted_from(start: int, device: Device) -> Device:
+    return device if device.index is None or not start else replace(device, index=start + device.index)
+
+
+def _pairs(bus: Bus, ours: Sequence[Function], driver: Driver) -> list[tuple[Function, Device]]:
+    """Pair what the bus and one vendor's driver show."""
+    functions = {function.where: function for function in ours}
     pairs: list[tuple[Function, Device]] = []
     nameless: list[Device] = []
     for device in driver.devices:
@@ -182,11 +201,8 @@ def join(node: str, bus: Bus, driver: Driver) -> tuple[Gpu, ...]:
         else:
             function = functions.pop(address.value) if address.value in functions else _not_on(bus, address)
             pairs.append((function, device))
-    rest = list(functions.values())
-    loose = [function for function in rest if function.vendor == NVIDIA]
-    pairs += _match_rest(nameless, loose, bus, driver)
-    pairs += [(function, _unlisted(FOREIGN)) for function in rest if function.vendor != NVIDIA]
-    return tuple(Gpu(node, *pair) for pair in sorted(pairs, key=_place))
+    pairs += _match_rest(nameless, list(functions.values()), bus, driver)
+    return pairs
 
 
 def _match_rest(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _HEAD = re.compile(r"([0-9]{1,9}),([0-9]{1,19}),([0-9]{1,19}),[^;]*;")
 _KERNEL_BELOW = 8  # facility 0 in the upper bits of the priority
+_OURS = ("NVRM", "SXid")
 _TOLD = 8  # groups of like events that a note names; the evidence has all
 
 # The forms of drivers from R470 to R595: with and without "PCI:", with MIG instances, any number of spaces.
@@ -44,17 +45,19 @@ _FALLEN = re.compile(r"NVRM:.*\bfallen off the bus")
 _FALLEN_CODE = 79
 
 
-class _Record(NamedTuple):
+class Record(NamedTuple):
+    """One message, and who wrote it."""
+
     by_kernel: bool
     seconds: float
     message: str
 
 
-class _Records(NamedTuple):
+class Records(NamedTuple):
     """The records of a log: their heads, those that may be a driver's, and the lines that are none."""
 
     heads: Sequence[re.Match[str]]
-    ours: Sequence[_Record]
+    ours: Sequence[Record]
     strays: Sequence[str]
 
 
@@ -84,15 +87,11 @@ class KernelLog:
 
 def read(evidence: Evidence) -> KernelLog:
     """Read the kernel log of a node; a damaged one proves what is in it, but not that nothing else was."""
-    item = evidence.item("kmsg")
-    lack = _lack(evidence, item)
-    if lack is not None and not (item and item.out):
-        journal = kernel_journal.as_kmsg(evidence)
-        item, lack = (journal, None) if journal else (item, lack)
+    item, lack = log_of(evidence)
     if item is None or (lack is not None and not item.out):
         return KernelLog.unread(lack or Unread("not_asked", "kmsg was not asked for"))
     ref = evidence.ref(item)
-    log = _records(item)
+    log = records(item, _OURS)
     if not log.heads:
         return KernelLog.unread(lack or Unread("garbled", "no record in the kernel log", ref))
     if log.strays and lack is None:
@@ -101,7 +100,7 @@ def read(evidence: Evidence) -> KernelLog:
     events = _events(record for record in log.ours if record.by_kernel)
     told = _Telling(evidence, ref, lack, catalogue().judge(events))
     return KernelLog(
-        window_hours=lack or _window(evidence, log.heads, ref),
+        window_hours=lack or window(evidence, log.heads, ref),
         serious_xids=told.count("Xid", "serious"),
         application_xids=told.count("Xid", "application"),
         unknown_xids=told.count("Xid", "unknown"),
@@ -111,7 +110,17 @@ def read(evidence: Evidence) -> KernelLog:
     )
 
 
-def _lack(evidence: Evidence, item: Item | None) -> Unread | None:
+def log_of(evidence: Evidence) -> tuple[Item | None, Unread | None]:
+    """Give the log, or in its place the journal's messages; and why it did not come whole, if so."""
+    item = evidence.item("kmsg")
+    lack = _lack_of(evidence, item)
+    if lack is None or (item and item.out):
+        return item, lack
+    journal = kernel_journal.as_kmsg(evidence)
+    return (journal, None) if journal else (item, lack)
+
+
+def _lack_of(evidence: Evidence, item: Item | None) -> Unread | None:
     """Say why the log did not come whole, if so; a channel that is not there cannot be seen from here."""
     if item is not None and item.status == "ok":
         return None
@@ -121,25 +130,28 @@ def _lack(evidence: Evidence, item: Item | None) -> Unread | None:
     return fact if isinstance(fact, Unread) else None
 
 
-def _records(item: Item) -> _Records:
-    """Split the log into records, and lines that are none. A line may hold any byte but a newline."""
+def records(item: Item, signs: Sequence[str]) -> Records:
+    """Split the log into records, and lines that are none; of the records, keep those with one of ``signs``.
+
+    A line may hold any byte but a newline.
+    """
     lines = item.out.decode(errors="replace").split("\n")
     heads: list[re.Match[str]] = []
-    ours: list[_Record] = []
+    ours: list[Record] = []
     strays: list[str] = []
     # Where the older part was cut off, the first line may lack digits of its priority: it could be anybody's.
     for line in lines[1:] if item.truncated else lines:
         head = _HEAD.match(line)
         if head:
             heads.append(head)
-            if "NVRM" in line or "SXid" in line:
-                ours.append(_Record(int(head[1]) < _KERNEL_BELOW, int(head[3]) / 1e6, line[head.end() :]))
+            if any(sign in line for sign in signs):
+                ours.append(Record(int(head[1]) < _KERNEL_BELOW, int(head[3]) / 1e6, line[head.end() :]))
         elif line.strip() and not line.startswith(" "):
             strays.append(line)
-    return _Records(heads, ours, strays)
+    return Records(heads, ours, strays)
 
 
-def _window(evidence: Evidence, heads: Sequence[re.Match[str]], ref: str) -> Fact[float]:
+def window(evidence: Evidence, heads: Sequence[re.Match[str]], ref: str) -> Fact[float]:
     """Read how far back the record reaches: from its oldest record to now, in hours."""
     times = [int(head[3]) for head in heads]
     oldest, newest = min(times) / 3.6e9, max(times) / 3.6e9  # microseconds to hours
@@ -156,7 +168,7 @@ def _window(evidence: Evidence, heads: Sequence[re.Match[str]], ref: str) -> Fac
 # --- events --------------------------------------------------------------------------------------------
 
 
-def _events(records: Iterable[_Record]) -> list[Event]:
+def _events(records: Iterable[Record]) -> list[Event]:
     """Find the drivers' messages, each once: a line that only repeats a numbered one is left out."""
     found: list[Event] = []
     bare: list[Event] = []  # without the number 79, or without the word that says how bad an SXid is
@@ -229,7 +241,8 @@ class _Telling:
         for event in events:
             groups[catalogue().tell(event), event.device].append(event)
         told = [
-            f"{what} on {_place(device, gpus)} x{len(alike)} ({_when(alike)}){remark(alike[0])}"
+            f"{what} on {_place(device, gpus)} x{len(alike)} "
+            f"({when(event.seconds for event in alike)}){remark(alike[0])}"
             for (what, device), alike in list(groups.items())[:_TOLD]
         ]
         more = len(groups) - len(told)
@@ -240,8 +253,9 @@ def _place(device: str, gpus: Mapping[str, str]) -> str:
     return f"{gpus[device]} ({device})" if device in gpus else device or "a GPU that the line does not name"
 
 
-def _when(events: Iterable[Event]) -> str:
-    hours = [event.seconds / 3600 for event in events]
+def when(seconds: Iterable[float]) -> str:
+    """Say when things happened, in hours of uptime."""
+    hours = [second / 3600 for second in seconds]
     first, last = f"{min(hours):.1f}", f"{max(hours):.1f}"
     return f"uptime {first} h" if first == last else f"uptime {first} to {last} h"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gpuassay.facts import gpu, host, kernel_log, nvidia
+from gpuassay.facts import amd, amdgpu_log, gpu, host, kernel_log, nvidia
+from gpuassay.facts.amdgpu_log import AmdgpuLog
 from gpuassay.facts.kernel_log import KernelLog
 from gpuassay.facts.leftovers import SharedMemory
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
@@ -56,7 +57,7 @@ class Node:
     @cached_property
     def gpus(self) -> tuple[Gpu, ...]:
         """All GPUs that the bus or the driver shows."""
-        return gpu.join(self.name, self._bus, self._driver)
+        return gpu.join(self.name, self._bus, self._drivers)
 
     @property
     def gpus_on_bus(self) -> Fact[int]:
@@ -66,14 +67,15 @@ class Node:
     @property
     def gpus_in_driver(self) -> Fact[int]:
         """How many GPUs the driver has, lost ones too."""
-        if any(function.vendor == AMD for function in self._bus.gpus):
-            return gpu.FOREIGN
-        return self._driver.count
+        counts = [self._drivers[vendor].count for vendor in self._vendors]
+        unread = next((count for count in counts if isinstance(count, Unread)), None)
+        read = [count for count in counts if isinstance(count, Read)]
+        return unread or Read(sum(count.value for count in read), read[0].evidence)
 
     @property
     def gpus_seen(self) -> Fact[int]:
         """How many GPUs bus and driver both show, at one address, and can use; the note tells of others."""
-        unusable = self._driver.mismatch
+        unusable = self._driver.mismatch if NVIDIA in self._vendors else None
         if unusable:
             return Read(0, unusable.evidence, unusable.why)
         counts = (self.gpus_on_bus, self.gpus_in_driver)
@@ -89,13 +91,29 @@ class Node:
 
     @property
     def driver_version(self) -> Fact[str]:
-        """The version of NVIDIA's driver, as it says itself."""
-        return self._driver.version
+        """The version of its GPUs' driver, as that says itself."""
+        return self._drivers[self._vendors[0]].version
+
+    @cached_property
+    def amdgpu(self) -> amd.Driver:
+        """What AMD's driver shows, beside its GPUs."""
+        return amd.Driver(self._evidence, self._bus)
 
     @property
     def module_version(self) -> Fact[str]:
         """The version of NVIDIA's kernel module that is loaded."""
         return nvidia.module_version(self._evidence)
+
+    @cached_property
+    def busy(self) -> str:
+        """Why no load may be put on it: its GPUs are used, or that is not known; empty if nobody does."""
+        for one in self._driver.devices:
+            count = one.entry.record("usage").record("processes").count("count")
+            if isinstance(count, Unread):
+                return f"whether its GPUs are idle is not known: {count.why}"
+            if count.value:
+                return f"its GPUs are in use by {count.value} processes"
+        return ""
 
     @cached_property
     def _bus(self) -> Bus:
@@ -104,6 +122,17 @@ class Node:
     @cached_property
     def _driver(self) -> nvidia.Driver:
         return nvidia.Driver(self._evidence)
+
+    @property
+    def _drivers(self) -> Mapping[str, gpu.Driver]:
+        return {NVIDIA: self._driver, AMD: self.amdgpu}
+
+    @cached_property
+    def _vendors(self) -> tuple[str, ...]:
+        """Whose GPUs bus and drivers show; NVIDIA where they show none, so that somebody has to answer."""
+        shown = {function.vendor for function in self._bus.gpus}
+        shown |= {vendor for vendor, driver in self._drivers.items() if driver.devices}
+        return tuple(vendor for vendor in self._drivers if vendor in shown) or (NVIDIA,)
 
     @cached_property
     def pci_errors(self) -> PciErrors:
@@ -168,6 +197,16 @@ class Node:
         """What its kernel log says."""
         return KernelLog.unread(self.silence) if self.silence else kernel_log.read(self._evidence)
 
+    @cached_property
+    def amdgpu_log(self) -> AmdgpuLog:
+        """What its kernel log says of AMD's GPUs."""
+        if self.silence:
+            return AmdgpuLog.unread(self.silence)
+        addresses = {
+            one.bdf.value: one.where.partition("/")[2] for one in self.gpus if isinstance(one.bdf, Read)
+        }
+        return amdgpu_log.read(self._evidence, addresses)
+
     # --- what it shows ---------------------------------------------------------------------------
 
     def shows(self, need: str) -> Fact[bool]:
@@ -211,7 +250,7 @@ class Node:
         return tuple(port for port in self.ports if _may_be(port.link_layer, INFINIBAND))
 
     def _shows_gpu(self, *vendors: str) -> Fact[bool]:
-        listed = bool(self._driver.devices) and NVIDIA in vendors
+        listed = any(self._drivers[vendor].devices for vendor in vendors)
         if listed or any(function.vendor in vendors for function in self._bus.gpus):
             return Read(value=True, evidence=self._bus.evidence)
         return mapped(self._bus.count, lambda _: False)

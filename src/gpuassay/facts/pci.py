@@ -142,6 +142,16 @@ class Bus:
         )
         return unread or Read(len(self.gpus), self._devices.evidence)
 
+    def is_other(self, address: str) -> bool:
+        """Tell whether what is at an address is surely no GPU of ours: a driver may hold displays too."""
+        entry = self._devices.record(address)
+        vendor = _vendor(entry) if entry.unread is None else entry.unread
+        return isinstance(vendor, Read) and not vendor.value
+
+    def pci_id(self, address: str) -> str:
+        """Name the product at an address, e.g. ``1002:74a1``; empty if unread."""
+        return next((function.pci_id for function in self.gpus if function.where == address), "")
+
     def function(self, address: str) -> Record:
         """Give all that was read of one function of the bus."""
         return self._devices.record(address)

@@ -6,6 +6,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from gpuassay.facts.pci import AMD
 from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Read, Unread
 
@@ -58,7 +59,9 @@ class PciErrors:
     @property
     def replays_per_minute(self) -> Fact[float]:
         """How many packets a GPU had to send again in a minute, on average, at the worst GPU."""
-        counts = {gpu.where.partition("/")[2]: gpu.health.pcie_replays for gpu in self._gpus if gpu.asked}
+        counts = {
+            gpu.where.partition("/")[2]: gpu.health.pcie_replays for gpu in self._gpus if gpu.vendor != AMD
+        }
         if isinstance(self._bus.count, Unread):
             return self._bus.count
         if not counts:

@@ -8,7 +8,19 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gpuassay.judge.advisories import Advisory, read_advisory
-from gpuassay.judge.config import COUNT, TEXT, ConfigError, Mistake, Place, Table, items, meant, word
+from gpuassay.judge.config import (
+    COUNT,
+    DURATION,
+    SCALAR,
+    TEXT,
+    ConfigError,
+    Mistake,
+    Place,
+    Table,
+    items,
+    meant,
+    word,
+)
 from gpuassay.judge.documents import digest, parse, read
 from gpuassay.judge.limits import read_limit
 from gpuassay.judge.products import Accelerator, Figure, compare_products, figure_names, read_accelerator
@@ -17,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
+    from gpuassay.judge.fact import Scalar
     from gpuassay.judge.limits import Limit
 
 __all__ = [
@@ -25,6 +38,7 @@ __all__ = [
     "Catalog",
     "Check",
     "Figure",
+    "Measurement",
     "Profile",
     "TierRule",
     "load_catalog",
@@ -46,6 +60,7 @@ CATEGORIES = (
 DOMAINS = ("gpu", "port", "nic", "volume", "node", "pair", "class", "cluster")
 SEATS = ("tenant", "root", "host", "fabric", "provider")
 FAULTS = ("component", "design")
+LEVELS = ("read", "touch", "contact", "load", "disrupt", "break")  # what the user may consent to
 _WORD = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -88,6 +103,17 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
+class Measurement:
+    """One thing to run: a tool of ``gpuassay.measure``, its arguments, and the consent that it needs."""
+
+    name: str
+    tool: str
+    args: Mapping[str, Scalar]
+    deadline_s: float
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
     """All tables. ``needs`` has a sentence for each word; ``document`` is the thresholds as written."""
 
@@ -99,6 +125,7 @@ class Catalog:
     advisories: Mapping[str, Advisory]
     digest: str
     document: Mapping[str, Any]
+    measurements: Mapping[str, Measurement]
 
     @property
     def figures(self) -> frozenset[str]:
@@ -160,6 +187,7 @@ def _catalog(thresholds: Table, bulletins: Table) -> Catalog:
         advisories,
         digest(thresholds.data, bulletins.data),
         thresholds.data,
+        {name: _measurement(name, table) for name, table in thresholds.section("measure").tables()},
     )
     thresholds.close()
     compare_products(products, accelerators, {check.id: check.limits for check in checks.values()})
@@ -186,6 +214,19 @@ def _profile(name: str, table: Table, needs: Collection[str]) -> Profile:
     profile = Profile(name, table.need("requires", items(word(needs))))
     table.close()
     return profile
+
+
+def _measurement(name: str, table: Table) -> Measurement:
+    args = table.below("args", table.data.get("args", {}))
+    measurement = Measurement(
+        name,
+        tool=table.need("tool", TEXT),
+        args={key: args.need(key, SCALAR) for key in args.data},
+        deadline_s=table.need("deadline", DURATION),
+        level=table.need("level", word(LEVELS)),
+    )
+    table.close()
+    return measurement
 
 
 def _checks(

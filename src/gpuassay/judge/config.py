@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import re
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -110,6 +111,14 @@ def _finite(value: object) -> float:
     return number
 
 
+def _duration(value: object) -> float:
+    """Read seconds, minutes or hours as seconds."""
+    found = re.fullmatch(r"([1-9][0-9]*)([smh])", _text(value))
+    if found is None:
+        raise ValueError
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
 def _scalar(value: object) -> Scalar:
     return _finite(value) if isinstance(value, float) else _only(value, bool, int, str)
 
@@ -119,6 +128,7 @@ FLAG: Kind[bool] = Kind("true or false", lambda value: _only(value, bool), fille
 COUNT = Kind("a whole number, 0 or more", _count, 0)
 NUMBER = Kind("a finite number", _finite, 0.0)
 SCALAR: Kind[Scalar] = Kind("a text, a finite number, true or false", _scalar, 0)
+DURATION: Kind[float] = Kind('a time such as "90s", "10m" or "8h"', _duration, 0.0)
 DATE: Kind[date] = Kind(
     "a date such as 2027-01-31, without quotes", lambda value: _only(value, date), date.min
 )

@@ -131,6 +131,34 @@ QUESTIONS = (
         purpose="Gives the same version from a second witness.",
     ),
     Question(
+        id="amdgpu",
+        how="tree",
+        what=("/sys/bus/pci/drivers/amdgpu",),
+        purpose="Lists the GPUs that AMD's driver holds: identity, memory, partitions, power cap, errors.",
+        deadline_s=30,
+        cap=4 * MIB,
+    ),
+    Question(
+        id="amdgpu-version",
+        how="file",
+        what=("/sys/module/amdgpu/version",),
+        purpose="Names the AMD kernel module that is loaded; the kernel's own has no such file.",
+    ),
+    Question(
+        id="kfd",
+        how="tree",
+        what=("/sys/class/kfd/kfd/topology/nodes",),
+        purpose="Lists what AMD's driver offers to programs: each GPU, or each partition of one.",
+        deadline_s=10,
+        cap=4 * MIB,
+    ),
+    Question(
+        id="rocm",
+        how="file",
+        what=("/opt/rocm/.info/version",),
+        purpose="Names the version of ROCm that is installed on the host.",
+    ),
+    Question(
         id="kmsg",
         how="library",
         what=("kmsg",),
@@ -181,6 +209,15 @@ QUESTIONS = (
         cap=4 * MIB,
         unless="nvml",
         hide=r"(?<=<process_name>)[^<]*",
+    ),
+    Question(
+        id="amd-smi",
+        how="command",
+        what=("amd-smi", "static", "--json"),
+        purpose="Asks AMD's tool for the same where /sys shows nothing of its driver.",
+        deadline_s=60,
+        cap=4 * MIB,
+        unless="amdgpu",
     ),
 )
 

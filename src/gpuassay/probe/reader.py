@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import leftovers, system, trees
+from gpuassay.probe import amd, leftovers, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import whole
@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-TREES = {"dmi": trees.dmi, "pci": trees.pci, "infiniband": trees.infiniband, "net": trees.net}
+TREES = {
+    "dmi": trees.dmi,
+    "pci": trees.pci,
+    "infiniband": trees.infiniband,
+    "net": trees.net,
+    "amdgpu": amd.amdgpu,
+    "kfd": amd.kfd,
+}
 LIBRARIES = {"host": system.host, "cpuinfo": system.cpuinfo, "clock": system.clock, "shm": leftovers.shm}
 
 

@@ -50,11 +50,26 @@ def outcome(result: CheckResult, *, over: str) -> Document:
 def failed_outcome(reason: str) -> Document:
     """Write the outcome of a check that could not be judged at all."""
     row = {"where": "", "count": 1, "at": {}, "metric": "", "value": None, "reference": None}
-    return {
+    error = {"verdict": Verdict.ERROR.word, "reason": reason, "evidence": ""}
+    return not_run_outcome(reason) | {
         "verdict": Verdict.ERROR.word,
-        "reason": reason,
         "counts": {Verdict.ERROR.word: 1},
-        "observations": [row | {"verdict": Verdict.ERROR.word, "reason": reason, "evidence": ""}],
+        "observations": [row | error],
+    }
+
+
+def graver(one: Document, other: Document) -> Document:
+    """Choose the worse of two outcomes of one check; of alike ones the first."""
+    return min(one, other, key=lambda found: _ORDER.index(found["verdict"]))
+
+
+def not_run_outcome(reason: str) -> Document:
+    """Write the outcome of a check that was not run here, for no fault of the cluster."""
+    return {
+        "verdict": NOT_RUN,
+        "reason": reason,
+        "counts": {},
+        "observations": [],
         "applicable": True,
         "cells": [0, 0],
         "caps_at_gold": False,
@@ -64,11 +79,6 @@ def failed_outcome(reason: str) -> Document:
         "doubtful": {},
         "accelerators": 0,
     }
-
-
-def graver(one: Document, other: Document) -> Document:
-    """Choose the worse of two outcomes of one check; of alike ones the first."""
-    return min(one, other, key=lambda found: _ORDER.index(found["verdict"]))
 
 
 def crashed(found: Document, reason: str) -> Document:

@@ -11,6 +11,7 @@ import pytest
 
 from gpuassay.evidence.files import RecordingError, write_atomic
 from gpuassay.evidence.run import Journal, RunFolder
+from gpuassay.evidence.sums import check_sums
 from gpuassay.judge.catalog import TIERS
 from gpuassay.judge.config import ConfigError
 from gpuassay.report import pytest_html, terminal
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from gpuassay.report.results import Document
 
+# Options by which pytest tells of tests and runs none: nothing is gathered then.
+_ONLY_LOOKS = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test", "cacheshow")
 _COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
@@ -61,8 +64,10 @@ class Controller:
             raise pytest.UsageError(str(error)) from error
 
     def _start(self, request: Request) -> None:
+        if request.allow and getattr(self._config.option, "numprocesses", None):
+            raise pytest.UsageError("--allow measures on machines, which cannot be shared out: leave -n away")
         suite = load_suite(request.root, request.thresholds)
-        if self._config.option.collectonly:
+        if any(getattr(self._config.option, name, False) for name in _ONLY_LOOKS):
             return
         if threading.current_thread() is threading.main_thread():  # elsewhere Python refuses to
             self._previous = signal.signal(signal.SIGTERM, _interrupt)
@@ -179,6 +184,7 @@ class Controller:
         if self._recording is None or self._run is None:
             return (yield)
         cut = _cut(session)
+        self._note_measurements(self._recording)
         results = self._results = assemble(self._context, self._outcomes, cut=cut)
         self._add_junit_properties(results)
         session.exitstatus = self._exit_status(session.exitstatus, results)
@@ -198,6 +204,13 @@ class Controller:
         except RecordingError as error:
             self._say(f"the reports could not be written: {error}")
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+    def _note_measurements(self, recording: Path) -> None:
+        """Name the recording by what it holds now, where measurements have been added to it."""
+        sealed = check_sums(recording)
+        if sealed.digest != self._context["recording"]["digest"]:
+            self._context["recording"] |= {"digest": sealed.digest, "seal": sealed.seal}
+            self._journal.begin(self._context)
 
     def _exit_status(self, status: int | pytest.ExitCode, results: Document) -> int | pytest.ExitCode:
         """Turn only a clean run red: an interrupted one, and pytest's own errors, stay what they are."""
@@ -262,6 +275,7 @@ def _request(config: pytest.Config, root: Path) -> Request:
         thresholds=path(option.thresholds),
         profile=option.profile,
         run_dir=path(option.run_dir),
+        allow=option.allow,
         folder=folder,
     )
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpuassay.judge.observe import Observe
-from gpuassay.report.results import crashed, failed_outcome
+from gpuassay.measuring import NotMeasuredError
+from gpuassay.report.results import crashed, failed_outcome, not_run_outcome
 from gpuassay.session import OBSERVE, SESSION, Request, prepare
 from gpuassay.suite import check_id
 
@@ -49,7 +51,7 @@ class Judge:
         """Name the check that an item is, by its function: a plugin that runs it again renames the item."""
         if not (isinstance(item, pytest.Function) and isinstance(item.parent, pytest.Module)):
             return None
-        check = check_id(self._root, item.path, item.originalname)
+        check = check_id(self._root, item.path.resolve(), item.originalname)  # it may be a link to the suite
         session = self._config.stash.get(SESSION, None)  # there is none where checks are only collected
         return check if session is None or check in session.suite.catalog.checks else None
 
@@ -60,8 +62,11 @@ class Judge:
         if check is None:
             return (yield)
         failure: BaseException | None = None
+        needed = ""
         try:
             yield
+        except NotMeasuredError as error:
+            needed = str(error)
         except (KeyboardInterrupt, pytest.exit.Exception):
             raise
         except BaseException as error:  # noqa: BLE001 - pytest.skip and pytest.fail are no Exceptions
@@ -69,7 +74,9 @@ class Judge:
         outcome = self._config.stash[SESSION].judge(check, item.stash.get(OBSERVE, Observe()))
         if failure is not None:
             outcome = crashed(outcome, f"the check raised {type(failure).__name__}: {failure}")
-        item.stash[OUTCOME] = outcome
+        if needed and outcome["applicable"]:
+            outcome = not_run_outcome(needed)
+        item.stash[OUTCOME] = outcome = _portable(outcome)
         self._label(item, outcome)
         _conclude(outcome)
         return None
@@ -94,7 +101,7 @@ class Judge:
             return report
         outcome = item.stash.get(OUTCOME, None)
         if outcome is None and (call.when == "call" or not report.passed):
-            outcome = failed_outcome(f"the check could not be run: {cause(report)}")
+            outcome = _portable(failed_outcome(f"the check could not be run: {cause(report)}"))
             self._label(item, outcome)
             report.user_properties = list(item.user_properties)
         if outcome is not None:
@@ -112,6 +119,12 @@ def cause(report: pytest.TestReport | pytest.CollectReport) -> str:
         return report.longrepr[2]
     lines = report.longreprtext.strip().splitlines()
     return lines[-1] if lines else "no reason was given"
+
+
+def _portable(outcome: Document) -> Document:
+    """Reduce an outcome to what JSON and UTF-8 can hold: the way from a worker carries nothing else."""
+    portable: Document = json.loads(json.dumps(outcome, ensure_ascii=False).encode("utf-8", "replace"))
+    return portable
 
 
 def _conclude(outcome: Document) -> None:

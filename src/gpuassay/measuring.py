@@ -1,0 +1,107 @@
+"""The ``measure`` of a check: a measurement is read from the recording, and made first if the user consents.
+
+It never gives live values: what was just run is recorded and then read, so a replay judges the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gpuassay.evidence.item import Item
+from gpuassay.evidence.recording import read_measurement
+from gpuassay.evidence.sums import write_sums
+from gpuassay.evidence.writer import add_measurement
+from gpuassay.judge.fact import Unread
+from gpuassay.measure import TOOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from gpuassay.evidence.recording import NodeEvidence
+    from gpuassay.facts import Node
+    from gpuassay.judge.catalog import Measurement
+
+    # Runs a command on a node of a live target: node, command, deadline in seconds.
+    Run = Callable[[str, Sequence[str], float], Item]
+
+
+class NotMeasuredError(Exception):
+    """A measurement is not there and may not be made, so the check is not run; says what it needs."""
+
+
+class Measure:
+    """The ``measure`` that a check is given; ``run`` is None where only a recording is at hand."""
+
+    def __init__(
+        self,
+        measurements: Mapping[str, Measurement],
+        nodes: Sequence[Node],
+        recording: Path,
+        run: Run | None = None,
+        allowed: frozenset[str] = frozenset(),
+    ) -> None:
+        """Take what may be measured, where, and the levels that the user has consented to."""
+        self._measurements = measurements
+        self._nodes = [node for node in nodes if node.silence is None]
+        self._recording = recording
+        self._run = run
+        self._allowed = allowed
+
+    def __call__(self, name: str) -> list[Any]:
+        """Give one subject for each node that answered. Raises NotMeasuredError."""
+        measurement = self._measurements[name]
+        found = self._read(measurement)
+        if found and not any(node.answered for node in found.values()):
+            self._make(measurement)
+            found = self._read(measurement)
+        tool = TOOLS[measurement.tool]
+        return [
+            tool.read(node.name, measurement.args, *self._answer(measurement, found[node.name]))
+            for node in self._nodes
+        ]
+
+    def _read(self, measurement: Measurement) -> Mapping[str, NodeEvidence]:
+        return read_measurement(self._recording, measurement.name, [node.name for node in self._nodes])
+
+    def _answer(self, measurement: Measurement, evidence: NodeEvidence) -> tuple[Item | Unread, str]:
+        item = evidence.item(measurement.name)
+        if item is None:
+            return Unread("failed", f"{measurement.name} gave no result on this node"), ""
+        ref = evidence.ref(item)
+        if item.asked != _asked(measurement):
+            return Unread("not_asked", f"{measurement.name} was made by another method", ref), ref
+        return item, ref
+
+    def _make(self, measurement: Measurement) -> None:
+        if self._run is None:
+            raise NotMeasuredError(f"{measurement.name} is not in this recording")
+        if measurement.level not in self._allowed:
+            raise NotMeasuredError(f"needs --allow={measurement.level}")
+        try:
+            for node in self._nodes:
+                item = self._on(node, measurement, self._run)
+                add_measurement(self._recording, measurement.name, node.name, item)
+        finally:
+            write_sums(self._recording)
+
+    def _on(self, node: Node, measurement: Measurement, run: Run) -> Item:
+        argv = TOOLS[measurement.tool].argv(measurement.args)
+        busy = node.busy if measurement.level == "load" else ""
+        item = (
+            Item(measurement.name, 1, status="failed", why=f"not run: {busy}; a load needs an idle node")
+            if busy
+            else run(node.name, argv, measurement.deadline_s)
+        )
+        return replace(item, id=measurement.name, seq=1, asked=_asked(measurement))
+
+
+def _asked(measurement: Measurement) -> dict[str, Any]:
+    """Say what was asked, as it is recorded: another method or other arguments make another measurement."""
+    tool = TOOLS[measurement.tool]
+    return {
+        "command": list(tool.argv(measurement.args)),
+        "method": tool.method,
+        "args": dict(measurement.args),
+    }

@@ -1,0 +1,115 @@
+"""A measurement is made once, with consent, on idle nodes, recorded, and only then read."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuassay.evidence.recording import read_recording
+from gpuassay.facts import fleet
+from gpuassay.judge.catalog import Measurement
+from gpuassay.judge.fact import Read, Unread
+from gpuassay.judge.site import undeclared
+from gpuassay.measuring import Measure, NotMeasuredError
+from gpuassay.suite import load_suite
+from recorded import build
+from recorded.measurements import dcgm_diag
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuassay.evidence.item import Item
+
+
+ROOT = Path(__file__).parents[1]
+DIAG = Measurement("dcgm_diag", "dcgm_diag", {"level": 2}, 900.0, "load")
+
+
+class Cluster:
+    """The healthy cluster without a measurement, on which commands answer as its recording does."""
+
+    def __init__(self, folder: Path, name: str = "dcgm-not-run") -> None:
+        self.folder = folder / "recording"
+        shutil.copytree(build(name), self.folder)
+        self.ran: list[tuple[str, tuple[str, ...]]] = []
+
+    def run(self, node: str, argv: Sequence[str], _deadline_s: float) -> Item:
+        """Answer a command on a node."""
+        self.ran.append((node, tuple(argv)))
+        return dcgm_diag(8)
+
+    def measure(self, *levels: str, live: bool = True, busy: str = "") -> Measure:
+        """Give what a check is given."""
+        recording = read_recording(self.folder)
+        suite = load_suite(ROOT)
+        nodes = fleet(recording, undeclared(suite.catalog)).nodes
+        for node in nodes:
+            node.busy = busy
+        run = self.run if live else None
+        return Measure({"dcgm_diag": DIAG}, nodes, self.folder, run, frozenset(levels))
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    """Give a copy of the cluster that may be written to."""
+    return Cluster(tmp_path)
+
+
+def test_a_measurement_is_run_on_every_node_recorded_and_sealed(cluster: Cluster) -> None:
+    """What a check gets is read from the recording, whose seal then holds the measurement too."""
+    first = cluster.measure("load")("dcgm_diag")
+
+    assert [node for node, _ in cluster.ran] == ["gpu001", "gpu002", "gpu003", "gpu004"]
+    assert cluster.ran[0][1][:2] == ("dcgmi", "diag")
+    assert all(isinstance(test.failed, Read) and not test.failed.value for one in first for test in one.tests)
+    assert first[0].tests[0].failed.evidence == "measure/dcgm_diag/gpu001#1"
+    assert read_recording(cluster.folder).seal == "sealed"
+
+
+def test_a_measurement_that_is_recorded_is_not_made_again(cluster: Cluster) -> None:
+    """A second check, and a replay, read what the first one had run."""
+    first = cluster.measure("load")("dcgm_diag")
+    cluster.ran.clear()
+
+    assert cluster.measure("load")("dcgm_diag") == first
+    assert cluster.measure(live=False)("dcgm_diag") == first
+    assert cluster.ran == []
+
+
+def test_nothing_is_run_without_consent(cluster: Cluster) -> None:
+    """Another consent is none, and the recording stays as it was."""
+    with pytest.raises(NotMeasuredError, match="needs --allow=load"):
+        cluster.measure("touch")("dcgm_diag")
+    assert cluster.ran == []
+    assert read_recording(cluster.folder).seal == "sealed"
+
+
+def test_a_recording_cannot_be_measured(cluster: Cluster) -> None:
+    """Consent does not bring back a cluster that is not there."""
+    with pytest.raises(NotMeasuredError, match="not in this recording"):
+        cluster.measure("load", live=False)("dcgm_diag")
+
+
+def test_a_node_in_use_gets_no_load(cluster: Cluster) -> None:
+    """Somebody's job is not disturbed; the node says why it has no result."""
+    found = cluster.measure("load", busy="its GPUs are in use by 2 processes")("dcgm_diag")
+
+    assert cluster.ran == []
+    failed = found[0].tests[0].failed
+    assert isinstance(failed, Unread)
+    assert "in use by 2 processes" in failed.why
+
+
+def test_a_measurement_by_another_method_is_not_taken_for_this_one(cluster: Cluster) -> None:
+    """Level 1 does not answer for level 2."""
+    cluster.measure("load")("dcgm_diag")
+    measure = cluster.measure(live=False)
+    measure._measurements = {"dcgm_diag": replace(DIAG, args={"level": 3})}  # noqa: SLF001 - as a later suite has it
+
+    failed = measure("dcgm_diag")[0].tests[0].failed
+    assert isinstance(failed, Unread)
+    assert failed.kind == "not_asked"
