@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuassay.facts import Gpu, Node, Port
+from gpuassay.facts import Gpu, Nic, Node, Port
 from gpuassay.judge.catalog import TIERS, load_catalog
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.versions import SCHEMES
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 TABLES = tomllib.loads((ROOT / "thresholds.toml").read_text(encoding="utf-8"))
 CATALOG = load_catalog(ROOT / "thresholds.toml", ROOT / "advisories.toml")
 GUIDE = (ROOT / "docs" / "thresholds.md").read_text(encoding="utf-8")
-SUBJECTS = {"node": Node, "gpu": Gpu, "port": Port}
+SUBJECTS = {"node": Node, "gpu": Gpu, "port": Port, "nic": Nic}
 
 
 def checks() -> dict[str, ast.FunctionDef]:
@@ -51,7 +51,8 @@ def code(check: str) -> list[ast.AST]:
 def observed(check: str) -> dict[str, ast.expr]:
     """Give the metrics that a check observes, with what it observes for each."""
     calls = [node for node in code(check) if isinstance(node, ast.Call)]
-    return {word.arg: word.value for call in calls for word in call.keywords if word.arg}
+    words = {word.arg: word.value for call in calls for word in call.keywords if word.arg}
+    return {word: value for word, value in words.items() if word != "at"}  # a coordinate, no metric
 
 
 def test_every_check_has_a_table_and_every_table_a_check() -> None:
@@ -202,7 +203,8 @@ def test_every_floor_has_the_fixes_of_every_advisory() -> None:
     table = TABLES["audit"]["versions"]["driver_floor"]["version"]
     order = SCHEMES[table["as"]]
 
-    assert set(table["not_affected_by"]) == {name for name in CATALOG.advisories if name.startswith("nvidia")}
+    drivers = {one.id for one in CATALOG.advisories.values() if one.affected and one.id.startswith("nvidia")}
+    assert set(table["not_affected_by"]) == drivers
     for advisory in (CATALOG.advisories[name] for name in table["not_affected_by"]):
         assert all(advisory.first_fixed(floor) is None for floor in table["per_line"].values())
         for first, before in advisory.affected:

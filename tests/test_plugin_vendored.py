@@ -63,5 +63,6 @@ def test_the_copy_works_when_it_is_asked_for(theirs: Path) -> None:
     )
 
     assert run.status == 0, run.output
-    assert set(run.verdicts.values()) == {"pass"}
+    assert "pass" in run.verdicts.values()
+    assert set(run.verdicts.values()) <= {"pass", "skip"}
     assert "rootdir: " + str(theirs / "third_party" / "gpuassay") in run.output

@@ -26,6 +26,8 @@ from gpuassay.suite import THRESHOLDS, Suite, SuiteError, load_suite
 from gpuassay.target.local import Local
 from gpuassay.target.recording import locate
 
+_STALE = 30  # days without a review before a report says it; docs/decisions.md
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -230,6 +232,10 @@ def _stamps(request: Request, recording: Recording, site: Site) -> list[tuple[st
         stamps.append(("other thresholds", "judged by other numbers than the suite's own"))
     if site.relaxed:
         stamps.append(("relaxed", f"the site file loosens {len(site.relaxed)} limits"))
+    age = (site.day - site.catalog.reviewed).days if site.catalog.reviewed and site.day < date.max else 0
+    if age > _STALE:
+        why = f"advisories.toml was last compared with its sources {age} days before this evidence was taken"
+        stamps.append(("old advisories", why))
     return stamps
 
 

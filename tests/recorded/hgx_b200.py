@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from recorded import health, measurements
 from recorded.host import Host, no_amdgpu
 from recorded.items import dashed, file, library, made_up, tree
+from recorded.software import Software
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,7 @@ HOST = Host(
     cpus=224,
     memory=2_164_124_024_832,
     uptime=1_209_876.42,
+    software=Software.nvidia(DRIVER),
 )
 
 ROOTS = (0x16, 0x26, 0x36, 0x46, 0x96, 0xA6, 0xB6, 0xC6)  # bus of the root port above each GPU and its NIC

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from recorded import health
 from recorded.items import absent, command, dashed, file, library, made_up, tree
+from recorded.software import KERNEL, Software
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from gpuassay.evidence.item import Item
 
 Record = tuple[int, int, str]  # of the kernel log: priority, microseconds since boot, message
-
-KERNEL = "6.8.0-71-generic"
 
 OS_RELEASE = """\
 PRETTY_NAME="Ubuntu 24.04.3 LTS"
@@ -44,7 +43,7 @@ LIMITS = "".join(
 CLOCK = {"state": 0, "status": 0x2001, "offset_us": 1.7, "maxerror_us": 8500, "esterror_us": 12}
 
 BOOT: tuple[Record, ...] = (
-    (5, 0, f"Linux version {KERNEL} (buildd@example) (gcc-13 13.3.0) #71-Ubuntu SMP PREEMPT_DYNAMIC"),
+    (5, 0, f"Linux version {KERNEL} (buildd@example) (gcc-13 13.3.0) #137-Ubuntu SMP PREEMPT_DYNAMIC"),
     (6, 0, "Command line: BOOT_IMAGE=/boot/vmlinuz ro iommu=pt console=tty0"),
     (6, 4100233, "systemd[1]: Detected architecture x86-64."),
     (6, 5021876, "EXT4-fs (sda2): mounted filesystem ro with ordered data mode. Quota mode: none."),
@@ -63,6 +62,7 @@ class Host:
     memory: int
     uptime: float
     virt: str = "none"
+    software: Software = field(default_factory=Software)
 
     def items(self, node: str, log: Iterable[Record] = (), devices: Iterable[Item] = ()) -> list[Item]:
         """Return the items of this host in good health, in the order in which the probe asks.
@@ -83,6 +83,7 @@ class Host:
             *devices,
             health.shm(self.memory),
             kernel_log((*BOOT, *log)),
+            *self.software.items(),
             command("virt", ["systemd-detect-virt"], f"{self.virt}\n", status=int(self.virt == "none")),
         ]
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.facts.gpu import Gpu
+from gpuassay.facts.nics import Nic
 from gpuassay.facts.node import Node
 from gpuassay.facts.rdma import Port
 from gpuassay.facts.text import natural
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gpuassay.evidence.recording import Recording
     from gpuassay.judge.site import Site
 
-__all__ = ["Fleet", "Gpu", "Node", "Port", "fleet"]
+__all__ = ["Fleet", "Gpu", "Nic", "Node", "Port", "fleet"]
 
 
 class Fleet:
@@ -34,6 +35,11 @@ class Fleet:
     def gpus(self) -> tuple[Gpu, ...]:
         """All GPUs."""
         return tuple(gpu for node in self.nodes for gpu in node.gpus)
+
+    @cached_property
+    def nics(self) -> tuple[Nic, ...]:
+        """All network cards of the ConnectX and BlueField families."""
+        return tuple(nic for node in self.nodes for nic in node.nics)
 
     @cached_property
     def roce_ports(self) -> tuple[Port, ...]:

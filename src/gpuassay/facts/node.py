@@ -9,21 +9,25 @@ from gpuassay.facts import amd, amdgpu_log, gpu, host, kernel_log, nvidia
 from gpuassay.facts.amdgpu_log import AmdgpuLog
 from gpuassay.facts.kernel_log import KernelLog
 from gpuassay.facts.leftovers import SharedMemory
+from gpuassay.facts.nics import Nics
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
 from gpuassay.facts.pci_errors import PciErrors
 from gpuassay.facts.rdma import ETHERNET, INFINIBAND, Adapters
 from gpuassay.facts.record import mapped
 from gpuassay.facts.source import Silence
+from gpuassay.facts.versions import COMPONENTS, Versions
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gpuassay.facts.gpu import Gpu
+    from gpuassay.facts.nics import Nic
     from gpuassay.facts.rdma import Port
     from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
 
+_SOFTWARE = {*COMPONENTS, "cuda_toolkit", "fabric_manager", "bluefield3"}
 _SILENT = Unread("not_found", "no evidence from this node")
 
 
@@ -123,6 +127,11 @@ class Node:
     def _driver(self) -> nvidia.Driver:
         return nvidia.Driver(self._evidence)
 
+    @cached_property
+    def versions(self) -> Versions:
+        """The software that it runs."""
+        return Versions(self._evidence, self._driver, self.module_version)
+
     @property
     def _drivers(self) -> Mapping[str, gpu.Driver]:
         return {NVIDIA: self._driver, AMD: self.amdgpu}
@@ -169,6 +178,15 @@ class Node:
     @cached_property
     def _adapters(self) -> Adapters:
         return Adapters(self.name, self._evidence)
+
+    @property
+    def nics(self) -> tuple[Nic, ...]:
+        """Its network cards of the ConnectX and BlueField families."""
+        return self._nics.connectx
+
+    @cached_property
+    def _nics(self) -> Nics:
+        return Nics(self.name, self._evidence)
 
     # --- the host --------------------------------------------------------------------------------
 
@@ -228,12 +246,18 @@ class Node:
                 return host.is_virtual(self._evidence)
             case "bare_metal":
                 return mapped(host.is_virtual(self._evidence), lambda virtual: not virtual)
+            case "connectx":
+                return self._nics.unread or Read(bool(self.nics))
+            case need if need in _SOFTWARE:
+                return self.versions.has(need)
         return Unread("not_asked", f"nodes are not asked about {need}")
 
     def sightings(self, domain: str, needs: tuple[str, ...]) -> Mapping[str, Fact[int]]:
         """Count the subjects of a domain, by witness."""
         if domain == "gpu":
             return {"bus": self.gpus_on_bus, "driver": self.gpus_in_driver}
+        if domain == "nic":
+            return {"sysfs": self._nics.unread or Read(len(self.nics))}
         if domain == "port":
             return {"sysfs": self._adapters.unread or Read(len(self._ports_for(needs)))}
         return {}

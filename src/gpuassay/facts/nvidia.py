@@ -122,6 +122,20 @@ class Driver:
         """The driver's version."""
         return self._answer.text("driver", VERSION, "a version")
 
+    @property
+    def library(self) -> Fact[str]:
+        """The version of its library: NVML's own has the major of CUDA in front, ``13.580.159.03``."""
+        said = self._nvml.text("library", rf"\d{{1,3}}\.{VERSION}", "a version")
+        if isinstance(said, Read):
+            return Read(said.value.partition(".")[2], said.evidence)
+        # nvidia-smi answers only where its library fits, and prints one version for both.
+        return said if self._smi.unread else self._smi.text("driver", VERSION, "a version")
+
+    @property
+    def cuda(self) -> Fact[int]:
+        """The newest CUDA that it runs, e.g. 13000 for 13.0."""
+        return self._nvml.count("cuda", most=999_999)
+
     @cached_property
     def count(self) -> Fact[int]:
         """How many GPUs the driver has, lost ones too."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from gpuassay.judge.advisories import Advisory, read_advisory
+from gpuassay.judge.advisories import Advisory, read_advisories, read_windows
 from gpuassay.judge.config import (
     COUNT,
+    DATE,
     DURATION,
     SCALAR,
     TEXT,
@@ -27,6 +28,7 @@ from gpuassay.judge.products import Accelerator, Figure, compare_products, figur
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from datetime import date
     from pathlib import Path
 
     from gpuassay.judge.fact import Scalar
@@ -115,7 +117,10 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All tables. ``needs`` has a sentence for each word; ``document`` is the thresholds as written."""
+    """All tables. ``needs`` has a sentence for each word; ``document`` is the thresholds as written.
+
+    ``reviewed`` is the day on which the advisories were last compared with their sources.
+    """
 
     checks: Mapping[str, Check]
     accelerators: Mapping[str, Accelerator]
@@ -126,6 +131,7 @@ class Catalog:
     digest: str
     document: Mapping[str, Any]
     measurements: Mapping[str, Measurement]
+    reviewed: date | None = None
 
     @property
     def figures(self) -> frozenset[str]:
@@ -171,7 +177,9 @@ def _open(path: Path, mistakes: list[Mistake]) -> Table:
 
 
 def _catalog(thresholds: Table, bulletins: Table) -> Catalog:
-    advisories = {name: read_advisory(name, table) for name, table in bulletins.section("advisory").tables()}
+    windows = read_windows(thresholds.section("patch_window"))
+    advisories = read_advisories(bulletins.section("advisory"), windows)
+    reviewed = bulletins.take("reviewed", DATE, None)
     bulletins.close()
     needs = thresholds.section("needs")
     words = {name: needs.need(name, TEXT) for name in needs.data}
@@ -188,6 +196,7 @@ def _catalog(thresholds: Table, bulletins: Table) -> Catalog:
         digest(thresholds.data, bulletins.data),
         thresholds.data,
         {name: _measurement(name, table) for name, table in thresholds.section("measure").tables()},
+        reviewed,
     )
     thresholds.close()
     compare_products(products, accelerators, {check.id: check.limits for check in checks.values()})

@@ -22,7 +22,7 @@ from gpuassay.judge.config import (
     shown,
     word,
 )
-from gpuassay.judge.rules import BOUNDS, Bands, Equal, OneOf, Reference, Rule, Ungradable, Versions
+from gpuassay.judge.rules import BOUNDS, Advised, Bands, Equal, OneOf, Reference, Rule, Ungradable, Versions
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.versions import SCHEMES, line_of
 from gpuassay.judge.wording import kind_of, show
@@ -73,7 +73,7 @@ class Limit:
     @property
     def of(self) -> Reference | None:
         """What the caller must resolve to a reference before it asks for a grade."""
-        return self.rule.of if isinstance(self.rule, (Bands, Equal)) else None
+        return self.rule.of if isinstance(self.rule, (Advised, Bands, Equal)) else None
 
     @property
     def same(self) -> bool:
@@ -89,16 +89,17 @@ class Limit:
 
     def grade(self, value: Scalar, reference: Scalar | None = None) -> Grade:
         """Compare a value. What cannot be compared (NaN, a wrong type, a lacking reference) is an error."""
+        shown_beside = None if isinstance(self.rule, Advised) else reference  # a day is no figure
         try:
             finding = self.rule.find(value, reference)
         except Ungradable as why:
-            return Grade(Verdict.ERROR, f"is {show(value)}, {why}", reference=reference)
+            return Grade(Verdict.ERROR, f"is {show(value)}, {why}", reference=shown_beside)
         if finding is None:
-            return Grade(Verdict.PASS, reference=reference)
+            return Grade(Verdict.PASS, reference=shown_beside)
         verdict = Verdict.WARN if self.softened and finding.verdict is Verdict.FAIL else finding.verdict
         unit = f" {self.unit}" if self.unit else ""
         reason = f"is {finding.shown or show(value)}{unit}, {finding.phrase}"
-        return Grade(verdict, reason, finding.caps_at_gold, reference)
+        return Grade(verdict, reason, finding.caps_at_gold, shown_beside)
 
     def loosens(self, other: Limit) -> bool:
         """Tell whether some value may fare better under this limit than under the other; when unsure, yes."""
@@ -200,6 +201,14 @@ def _per_line(table: Table, scheme: str) -> Mapping[str, str]:
     return floors
 
 
+def _advised(table: Table, advisories: Mapping[str, Advisory]) -> Rule:
+    known = {one.component: None for one in advisories.values() if one.component}
+    component = table.need("advised", word(known, "a component of advisories.toml"))
+    return Advised(
+        component, tuple(one for one in advisories.values() if component and one.component == component)
+    )
+
+
 _VERSIONS = ("at_least", "per_line", "not_affected_by")
 _KINDS: Mapping[str, tuple[tuple[str, ...], Callable[[Table, Mapping[str, Advisory]], Rule]]] = {
     "bounds": ((*BOUNDS, "of"), _bands),
@@ -208,6 +217,7 @@ _KINDS: Mapping[str, tuple[tuple[str, ...], Callable[[Table, Mapping[str, Adviso
     "is_of": (("is_of",), _is_of),
     "same": (("same",), _same),
     "versions": ((*_VERSIONS, "as"), _versions),
+    "advised": (("advised",), _advised),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ from gpuassay.judge.waivers import Out, Waiver, read_out, read_waiver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import date
     from pathlib import Path
 
     from gpuassay.judge.catalog import Catalog
@@ -53,12 +53,13 @@ class Site:
     all_waivers: tuple[Waiver, ...] = ()
     outs: tuple[Out, ...] = ()
     document: Mapping[str, Any] = field(default_factory=dict)
+    day: date = date.min
 
     def at(self, day: date) -> Site:
         """See it on a day: waivers and outages whose last day is past are marked as expired."""
         waivers = (replace(waiver, expired=waiver.until < day) for waiver in self.all_waivers)
         outs = (replace(out, expired=out.until is not None and out.until < day) for out in self.outs)
-        return replace(self, all_waivers=tuple(waivers), outs=tuple(outs))
+        return replace(self, all_waivers=tuple(waivers), outs=tuple(outs), day=day)
 
     @property
     def digest(self) -> str:

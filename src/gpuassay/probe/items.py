@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gpuassay.probe import packages
+
 SCHEMA = 1
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -17,9 +19,11 @@ class Question(NamedTuple):
     """One thing that is asked.
 
     ``how`` is command, file, tree (a folder below /sys) or library; ``what`` is the argument list of a
-    command, else one path or name. ``deadline_s`` is in seconds, ``cap`` in bytes of what is kept. With
-    ``unless``, it is asked only where that item is not ok. ``fine`` lists the exit statuses of a command that
-    are answers, not failures. What the pattern ``hide`` matches is left out before anything is sent.
+    command, else one path or name, and maybe what is looked for there. ``deadline_s`` is in seconds, ``cap``
+    in bytes of what is kept. With ``unless``, it is asked only where that item is not ok; after items such as
+    ``packages/rpm``, names say: only where neither of the two lists one of them. ``fine`` lists the exit
+    statuses of a command that are answers, not failures. What the pattern ``hide`` matches is left out before
+    anything is sent.
     """
 
     id: str
@@ -185,6 +189,79 @@ QUESTIONS = (
         unless="kmsg",
     ),
     Question(
+        id="proc-version",
+        how="file",
+        what=("/proc/version",),
+        purpose="Names the kernel that runs, and on Debian its package's version.",
+    ),
+    Question(
+        id="version-signature",
+        how="file",
+        what=("/proc/version_signature",),
+        purpose="Gives the package version of an Ubuntu kernel that runs.",
+    ),
+    Question(
+        id="boot",
+        how="tree",
+        what=("/boot",),
+        purpose="Names the kernels that can be started; only names that begin with vmlinuz- are kept.",
+    ),
+    Question(
+        id="mlx5-version",
+        how="file",
+        what=("/sys/module/mlx5_core/version",),
+        purpose="Tells a network driver of NVIDIA's own packages (OFED, DOCA) from the kernel's.",
+    ),
+    Question(
+        id="cuda-toolkit",
+        how="file",
+        what=("/usr/local/cuda/version.json",),
+        purpose="Gives the version of the CUDA toolkit, if there is one.",
+    ),
+    Question(
+        id="packages",
+        how="file",
+        what=(packages.STATUS, *packages.NAMES),
+        purpose="Gives the versions of these packages, of those that are installed; of no others.",
+        deadline_s=20,
+    ),
+    Question(
+        id="rpm",
+        how="command",
+        what=packages.RPM,
+        purpose="Asks the same of the rpm database.",
+        deadline_s=20,
+        unless="packages",
+    ),
+    Question(
+        id="runc",
+        how="command",
+        what=("runc", "--version"),
+        purpose="Gives the version of a runc that came with another package, or with none.",
+        unless="packages/rpm runc",
+    ),
+    Question(
+        id="containerd",
+        how="command",
+        what=("containerd", "--version"),
+        purpose="Gives the version of a containerd that is in no package.",
+        unless="packages/rpm containerd containerd.io",
+    ),
+    Question(
+        id="dockerd",
+        how="command",
+        what=("dockerd", "--version"),
+        purpose="Gives the version of a Docker Engine that is in no package.",
+        unless="packages/rpm docker-ce docker.io moby-engine",
+    ),
+    Question(
+        id="nvidia-ctk",
+        how="command",
+        what=("nvidia-ctk", "--version"),
+        purpose="Gives the version of an NVIDIA Container Toolkit that is in no package.",
+        unless="packages/rpm nvidia-container-toolkit",
+    ),
+    Question(
         id="virt",
         how="command",
         what=("systemd-detect-virt",),
@@ -255,7 +332,9 @@ def listing() -> str:
 
 
 def _paragraph(row: dict[str, str]) -> str:
-    unless = f"; only where {row['unless']} gave no answer" if row["unless"] else ""
+    items, *names = row["unless"].split() or [""]
+    lacks = f"lists no {' or '.join(names)}" if names else "gave no answer"
+    unless = f"; only where {items} {lacks}" if items else ""
     return (
         f"{row['id']}: {row['asks']}\n"
         f"    {row['purpose']}\n"

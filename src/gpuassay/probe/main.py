@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -40,21 +41,35 @@ def main() -> int:
 
 def gather(questions: Iterable[Question]) -> Iterator[dict[str, Any]]:
     """Give one item for each question that applies, in the form of a recording's line. Raises Stop."""
-    status: dict[str, str] = {}
+    answers: dict[str, dict[str, Any]] = {}
     with Reader() as reader:
         for question in questions:
-            if status.get(question.unless) == "ok":
+            if question.unless and answered(question.unless, answers):
                 continue
             begin = time.monotonic()
-            answer = _ask(question, reader)
-            status[question.id] = answer["status"]
+            answer = answers[question.id] = _ask(question, reader)
             yield {
                 "id": question.id,
-                "seq": len(status),
+                "seq": len(answers),
                 "asked": question.asked,
                 "seconds": round(time.monotonic() - begin, 3),
                 **answer,
             }
+
+
+def answered(unless: str, answers: dict[str, dict[str, Any]]) -> bool:
+    """Tell whether one of some items is ok and, if names follow them, lists one of the names."""
+    items, *names = unless.split()
+    came = [answers[item] for item in items.split("/") if answers.get(item, {}).get("status") == "ok"]
+    return any(not names or not _listed(answer).isdisjoint(names) for answer in came)
+
+
+def _listed(answer: dict[str, Any]) -> set[str]:
+    """Give the names in a document, or at the beginnings of lines."""
+    out = str(answer.get("out", ""))
+    return (
+        set(json.loads(out)) if out.startswith("{") else {line.partition(" ")[0] for line in out.splitlines()}
+    )
 
 
 def _ask(question: Question, reader: Reader) -> dict[str, Any]:
