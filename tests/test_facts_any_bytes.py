@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 PORT = {
     "state": "4: ACTIVE",
+    "phys_state": "5: LinkUp",
+    "lid": "0x0",
+    "counters": {"symbol_error": "0", "link_downed": "1"},
+    "pkeys": {"0": "0xffff"},
     "rate": "400 Gb/sec (4X NDR)",
     "link_layer": "Ethernet",
     "gids": {"0": "fe80:0000:0000:0000:0000:5eff:fe35:f32d", "3": "::ffff:10.0.0.1"},
@@ -33,7 +37,15 @@ HEALTHY = small(
     cpuinfo={"hypervisor": False},
     clock={"state": 0, "status": 0x2001, "maxerror_us": 8500},
     infiniband={"mlx5_0": {"ports": {"1": PORT}}},
-    net={"eth0": {"mtu": "9000"}},
+    net={"eth0": {"mtu": "9000", "carrier_down_count": "1"}},
+    dcb={"eth0": {"pfc": [3]}},
+    gpudirect={"gdrdrv": {"version": "2.5"}},
+    nccl={
+        "environment": {"NCCL_IB_HCA": "mlx5_0"},
+        "files": [{"path": "/etc/nccl.conf", "settings": [["NCCL_IB_GID_INDEX", "3"]]}],
+        "topology_file": {"path": "/etc/topo.xml", "there": True},
+        "plugins": ["/usr/lib/libnccl-net.so"],
+    },
     shm={"size_bytes": 100, "free_bytes": 40, "owners": {"0": {"files": 1, "bytes": 60}}, "newest_age_s": 5},
     limits="Max locked memory         unlimited            unlimited            bytes     \n",
     uptime="7200.00 1.00\n",
@@ -62,7 +74,7 @@ def facts(node: Node) -> Iterator[tuple[str, Any]]:
     """Ask a node, its GPUs and its ports for everything that they know."""
     told: list[Any] = [part for gpu in node.gpus for part in (gpu.health, gpu.condition)]
     told += [node.pci_errors, node.shared_memory]
-    for subject in (node, *node.gpus, *node.ports, *told):
+    for subject in (node, node.fabric, *node.gpus, *node.ports, *told):
         for name in dir(type(subject)):
             if not name.startswith("_") and name not in (
                 "shows",
@@ -94,7 +106,11 @@ SOUND: dict[str, Callable[[Any], bool]] = {
     ),
     **dict.fromkeys(["pcie_width", "pcie_width_max"], is_among(1, 2, 4, 8, 12, 16, 32)),
     **dict.fromkeys(
-        ["gpus_on_bus", "gpus_in_driver", "gpus_seen", "routable_gids", "bus", "driver"], is_count
+        [
+            *("gpus_on_bus", "gpus_in_driver", "gpus_seen", "routable_gids", "bus", "driver"),
+            *("connected_count", "crippling", "left_over", "path_mtu"),
+        ],
+        is_count,
     ),
     "remap_banks_exhausted": is_count,
     **dict.fromkeys(["fatal", "nonfatal"], is_count),

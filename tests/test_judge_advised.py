@@ -13,6 +13,7 @@ from gpuassay.judge.catalog import load_catalog
 from gpuassay.judge.config import ConfigError, Place
 from gpuassay.judge.limits import Limit
 from gpuassay.judge.verdict import Verdict
+from gpuassay.session import Request, prepare
 
 ROOT = Path(__file__).parents[1]
 CATALOG = load_catalog(ROOT / "thresholds.toml", ROOT / "advisories.toml")
@@ -139,3 +140,12 @@ def test_a_range_of_a_package_needs_its_component(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match="component"):
         load_catalog(ROOT / "thresholds.toml", table)
+
+
+def test_a_report_says_how_old_the_table_is() -> None:
+    """By the clock of the recording, and from 30 days on."""
+    recording = ROOT / "fixtures" / "recorded" / "hgx-b200-4" / "recording"
+    stamps = dict(prepare(Request(root=ROOT), recording).stamps)
+    assert CATALOG.reviewed is not None
+    days = (date(2026, 11, 30) - CATALOG.reviewed).days
+    assert (f"{days} days before" in stamps.get("old advisories", "")) is (days > 30)

@@ -110,6 +110,11 @@ def port(tmp_path: Path) -> Path:
         node_guid="0a0b:0c03:000d:0e0f",
         ports__1__state="4: ACTIVE",
         ports__1__link_layer="Ethernet",
+        ports__1__counters__link_downed="1",
+        ports__1__counters__port_xmit_data="230442669431839",
+        ports__1__hw_counters__out_of_sequence="7",
+        ports__1__pkeys__0="0xffff",
+        ports__1__pkeys__1="0x0000",
     )
     lay(adapter / "ports/1/gids", **{str(slot): GIDS.get(slot, ZERO) for slot in range(255)})
     lay(adapter / "ports/1/gid_attrs/types", **{str(slot): f"RoCE v{2 if slot else 1}" for slot in GIDS})
@@ -131,6 +136,9 @@ def test_rdma_devices(port: Path) -> None:
                 "1": {
                     "state": "4: ACTIVE",
                     "link_layer": "Ethernet",
+                    "counters": {"link_downed": "1"},
+                    "hw_counters": {"out_of_sequence": "7"},
+                    "pkeys": {"0": "0xffff"},
                     "gids": {"0": LOCAL, "3": GLOBAL, "200": GLOBAL},
                     "types": {"0": "RoCE v1", "3": "RoCE v2", "200": "RoCE v2"},
                     "ndevs": {"0": "eth0", "3": "eth0", "200": "eth0"},

@@ -49,6 +49,15 @@ def _parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="rebuild every report of a run from its journal")
     report.add_argument("run", type=Path, help="the run's folder")
     report.set_defaults(call=_report)
+    advisories = commands.add_parser("advisories", help="bring the table of advisories up to date")
+    advisories.add_argument(
+        "action", choices=["update"], help="compare it with feeds, and print what differs"
+    )
+    advisories.add_argument(
+        "feeds", nargs="+", metavar="FEED", help="OSV, CSAF, USN or CVE documents: files or https addresses"
+    )
+    advisories.add_argument("--write", action="store_true", help="write the difference, not only print it")
+    advisories.set_defaults(call=_advisories)
     probe = commands.add_parser("probe", help="what is asked of a node")
     probe.add_argument(
         "--list", action="store_true", required=True, help="print everything that is asked, and why"
@@ -115,6 +124,29 @@ def _from_journal(path: Path) -> tuple[Document, tuple[str, ...]]:
         return assemble(journal.context, journal.checks, cut=journal.cut), journal.problems
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise RecordingError(f"{path}: not as a run wrote it: {error!r}") from error
+
+
+def _advisories(options: argparse.Namespace) -> int:
+    try:
+        from gpuassay.bulletins.feeds import FeedError
+        from gpuassay.bulletins.update import difference, propose
+    except ImportError as error:
+        return _mistake(ImportError(f"{error}: pip install 'gpuassay[advisories]'"))
+    table = suite_root() / "advisories.toml"
+    old = table.read_text(encoding="utf-8")
+    try:
+        new, notes = propose(old, options.feeds)
+    except (FeedError, OSError) as error:
+        return _mistake(error)
+    print(difference(old, new) or "nothing differs", end="")
+    for note in notes:
+        print(f"gpuassay: {note}", file=sys.stderr)
+    if options.write and new != old:
+        table.write_text(new, encoding="utf-8")
+        print(
+            f"{table} was written: review it, and set `reviewed` to the day on which you did", file=sys.stderr
+        )
+    return 0
 
 
 def _probe(_options: argparse.Namespace) -> int:

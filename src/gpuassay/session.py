@@ -20,7 +20,7 @@ from gpuassay.judge.needs import Needs
 from gpuassay.judge.observe import Observe
 from gpuassay.judge.settle import settle
 from gpuassay.judge.site import Site, load_site, undeclared
-from gpuassay.measuring import Measure
+from gpuassay.measuring import Measure, NotMeasuredError
 from gpuassay.report import results as report
 from gpuassay.suite import THRESHOLDS, Suite, SuiteError, load_suite
 from gpuassay.target.local import Local
@@ -94,10 +94,15 @@ class Session:
     measure: Measure
     stamps: tuple[tuple[str, str], ...]
 
-    def judge(self, check: str, observe: Observe) -> Document:
-        """Settle one check by what it observed."""
+    def judge(self, check: str, observe: Observe, failure: BaseException | None = None) -> Document:
+        """Settle one check by what it observed, and by what it raised, if it did."""
         table = self.suite.catalog.checks[check]
-        return report.outcome(settle(self.bench, table, observe), over=table.over)
+        outcome = report.outcome(settle(self.bench, table, observe), over=table.over)
+        if isinstance(failure, NotMeasuredError):
+            return report.not_run_outcome(str(failure)) if outcome["applicable"] else outcome
+        if failure is not None:
+            return report.crashed(outcome, f"the check raised {type(failure).__name__}: {failure}")
+        return outcome
 
 
 def gather(request: Request, suite: Suite, progress: Callable[[str], None]) -> RunFolder:

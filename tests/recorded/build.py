@@ -14,7 +14,7 @@ from gpuassay.evidence.item import Item
 from gpuassay.evidence.meta import Meta
 from gpuassay.evidence.writer import RecordingWriter, add_measurement
 from gpuassay.judge.names import expand
-from recorded import cpu_vm, hgx_b200, mi300x_cpx, mi355x
+from recorded import cpu_vm, hgx_b200, hgx_h200, mi300x_cpx, mi355x
 from recorded.description import FIXTURES, DescriptionError, describe, healthy
 from recorded.overlay import OverlayError
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MODELS: dict[str, Callable[[str, int], list[Item]]] = {
     "cpu_vm": cpu_vm.node,
     "hgx_b200": hgx_b200.node,
+    "hgx_h200": hgx_h200.node,
     "mi300x_cpx": mi300x_cpx.node,
     "mi355x": mi355x.node,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recorded import fabric
 from recorded.host import Host, no_amdgpu
 from recorded.items import NO_FILE, absent, tree
 
@@ -44,6 +45,7 @@ def node(name: str, _index: int) -> list[Item]:
         tree("pci", "/sys/bus/pci/devices", pci),
         tree("infiniband", "/sys/class/infiniband", {}),
         tree("net", "/sys/class/net", net),
+        *fabric.items(),
         absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}),
         absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}),
         *no_amdgpu(),

@@ -20,7 +20,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "recorded"
 FAULTY = FIXTURES / "faulty"
 
 HEALTHY_KEYS = frozenset({"title", "synthetic", "model", "nodes", "begin", "end", "expected"})
-FAULTY_KEYS = frozenset({"title", "base", "says", "nothing", "cases", "overlay", "expected"})
+FAULTY_KEYS = frozenset({"title", "base", "says", "nothing", "cases", "profile", "overlay", "expected"})
 
 
 class DescriptionError(ValueError):
@@ -35,7 +35,7 @@ class Description:
     faulty cluster, ``changed`` are the checks that differ
     from the base, and each expression of ``says`` must be found in the message of one of them. ``nothing``
     marks a cluster on which no check may pass, whatever the check. ``cases`` maps public cases that this
-    cluster shows in our form to the check that has to see them.
+    cluster shows in our form to the check that has to see them; ``profile`` is what it is judged by.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Description:
     changed: frozenset[str] = frozenset()
     says: tuple[str, ...] = ()
     nothing: bool = False
+    profile: str = ""
     cases: Mapping[str, str] = field(default_factory=dict)
     overlays: tuple[Overlay, ...] = ()
 
@@ -93,6 +94,7 @@ def read_faulty(file: Path) -> Description:
         changed=frozenset(changed),
         says=tuple(table.get("says", ())),
         nothing=table.get("nothing", False),
+        profile=table.get("profile", ""),
         cases=table.get("cases", {}),
         overlays=overlays,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import health, measurements
+from recorded import fabric, health, measurements
 from recorded.host import Host, no_amdgpu
 from recorded.items import dashed, file, library, made_up, tree
 from recorded.software import Software
@@ -38,6 +38,7 @@ ROOTS = (0x16, 0x26, 0x36, 0x46, 0x96, 0xA6, 0xB6, 0xC6)  # bus of the root port
 FRONT_END_BUS = 0x06
 FRONT_ENDS = 2
 
+NCCL = {"NCCL_IB_HCA": "=" + ",".join(f"mlx5_{rail}" for rail in range(GPUS)), "NCCL_IB_TC": "106"}
 CONNECTX7 = {"fw_ver": "28.46.3048", "hca_type": "MT4129", "board_id": "MT_0000000838"}
 CONNECTX6 = {"fw_ver": "22.46.3048", "hca_type": "MT4125", "board_id": "MT_0000000359"}
 BRIDGE, GPU, NIC = "0x060400", "0x030200", "0x020000"  # PCI classes
@@ -50,6 +51,9 @@ def node(name: str, index: int) -> list[Item]:
         tree("pci", "/sys/bus/pci/devices", pci()),
         tree("infiniband", "/sys/class/infiniband", infiniband(index)),
         tree("net", "/sys/class/net", net()),
+        *fabric.items(
+            {netdev(rail): [3] if rail < GPUS else [] for rail in range(GPUS + FRONT_ENDS)}, NCCL, ["gdrdrv"]
+        ),
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
         *no_amdgpu(),
@@ -173,6 +177,8 @@ def port(index: int, rail: int) -> dict[str, Any]:
         "lid": "0x0",
         "sm_lid": "0x0",
         "cap_mask": "0x04010000",
+        **fabric.counts(),
+        **fabric.pkeys("0xffff"),
         "gids": {str(slot): gid for slot, gid in enumerate(gids)},
         "types": {str(slot): f"{'RoCE v2' if slot % 2 else 'IB/RoCE v1'}" for slot in range(len(gids))},
         "ndevs": {str(slot): netdev(rail) for slot in range(len(gids))},
@@ -186,7 +192,7 @@ def netdev(rail: int) -> str:
 
 def net() -> dict[str, dict[str, str]]:
     """Return the network interfaces."""
-    up = {"operstate": "up"}
+    up = {"operstate": "up", "carrier_down_count": "1"}
     compute = {
         netdev(rail): up | {"mtu": "9000", "speed": "400000", "pci": nic(rail)} for rail in range(GPUS)
     }

@@ -1,36 +1,24 @@
-"""The verdicts of the real suite on recorded clusters, by the arguments that a user gives to pytest."""
+"""The verdicts of the real suite on recorded clusters, in this process: pytest itself is tested elsewhere."""
 
 from __future__ import annotations
 
-import json
-import multiprocessing
-import os
-import sys
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
+import importlib.util
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
+from gpuassay.judge.observe import Observe
+from gpuassay.report.results import assemble
+from gpuassay.session import ACCEPTANCE, Request, Session, context, prepare
+from gpuassay.suite import Suite, check_id, load_suite
 from recorded.build import build
+from recorded.description import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
-JOBS = 2
-DEADLINE = 120  # seconds for a run, which takes less than one
-
-# A run is a process of its own, as a user's is. Forked from one that has loaded what all of them need, it
-# takes half the time.
-WARM = multiprocessing.get_context("forkserver")
-WARM.set_forkserver_preload(["pytest", "gpuassay.fixtures", "gpuassay.wiring.controller"])
-
-
-class JudgeError(RuntimeError):
-    """A run that left no results; the message holds what it printed."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +26,6 @@ class Judged:
     """The results of one run."""
 
     results: Mapping[str, Any]
-    exit: int | None
 
     @property
     def verdicts(self) -> dict[str, str]:
@@ -52,34 +39,44 @@ class Judged:
         return "\n".join([found["reason"], *(f"{row['where']}: {row['reason']}" for row in rows)])
 
 
-def judge(recording: Path, *options: str) -> Judged:
-    """Run the audit on a recording; raise JudgeError if it leaves no results."""
-    with tempfile.TemporaryDirectory() as folder:
-        run, log = Path(folder, "run"), Path(folder, "log")
-        where = [f"--target=recording:{recording}", f"--run-dir={run}"]
-        process = WARM.Process(target=_audit, args=([*where, *options], log))
-        process.start()
-        process.join(DEADLINE)
-        process.kill()
-        process.join()
-        try:
-            results = json.loads((run / "results.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise JudgeError(f"{recording.name}: {error}\n{log.read_text(encoding='utf-8')}") from None
-    return Judged(results, process.exitcode)
+def judge(recording: Path, profile: str = "") -> Judged:
+    """Judge a recording by every check of the suite."""
+    suite, checks = _suite()
+    request = Request(ROOT, f"recording:{recording}", profile=profile or ACCEPTANCE)
+    session = prepare(request, recording, suite)
+    outcomes = {check: _outcome(session, check, function) for check, function in checks.items()}
+    return Judged(assemble(context(session), outcomes))
 
 
 def judge_all(names: Iterable[str]) -> Iterator[tuple[str, Judged]]:
-    """Run the audit on recorded clusters, a few at a time, and yield their results in order."""
-    names = list(names)
-    with ThreadPoolExecutor(JOBS) as pool:
-        yield from zip(names, pool.map(lambda name: judge(build(name)), names), strict=True)
+    """Judge recorded clusters one by one."""
+    for name in names:
+        yield name, judge(build(name), describe(name).profile)
 
 
-def _audit(options: Sequence[str], log: Path) -> None:
-    """Be the run: what it prints goes into ``log``, and its exit status is pytest's."""
-    with log.open("wb") as file:
-        for stream in (1, 2):
-            os.dup2(file.fileno(), stream)
-    os.chdir(ROOT)
-    sys.exit(pytest.main(["-m", "audit", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", *options]))
+def _outcome(session: Session, check: str, function: Callable[..., None]) -> dict[str, Any]:
+    """Run a check with what it asks for, as the plugin does."""
+    observe = Observe()
+    offered = {"fleet": session.fleet, "measure": session.measure, "observe": observe}
+    asked = {name: offered[name] for name in function.__annotations__ if name in offered}
+    failure: BaseException | None = None
+    try:
+        function(**asked)
+    except Exception as error:  # noqa: BLE001 - whatever a check raises is judged
+        failure = error
+    return session.judge(check, observe, failure)
+
+
+@cache
+def _suite() -> tuple[Suite, Mapping[str, Callable[..., None]]]:
+    checks = {}
+    for source in sorted(ROOT.glob("tests_audit/test_*.py")):
+        spec = importlib.util.spec_from_file_location(f"recorded_{source.stem}", source)
+        if spec is None or spec.loader is None:
+            raise ImportError(str(source))
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        for name, function in vars(module).items():
+            if name.startswith("test_"):
+                checks[check_id(ROOT, source, name) or ""] = function
+    return load_suite(ROOT), checks

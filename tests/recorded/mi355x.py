@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import hgx_b200
+from recorded import fabric, hgx_b200
 from recorded.hgx_b200 import FRONT_ENDS, GPUS, NIC, function
 from recorded.host import Host
 from recorded.items import absent, file, made_up, tree
@@ -49,6 +49,7 @@ def node(name: str, index: int) -> list[Item]:
         tree("pci", "/sys/bus/pci/devices", pci()),
         tree("infiniband", "/sys/class/infiniband", infiniband(index)),
         tree("net", "/sys/class/net", net()),
+        *fabric.items({hgx_b200.netdev(rail): [3] for rail in range(GPUS)}),
         absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}),
         absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}),
         tree(

@@ -9,15 +9,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.facts.gpu import Gpu
+from gpuassay.facts.link import twins
 from gpuassay.facts.nics import Nic
 from gpuassay.facts.node import Node
 from gpuassay.facts.rdma import Port
 from gpuassay.facts.text import natural
+from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gpuassay.evidence.recording import Recording
+    from gpuassay.judge.fact import Fact
     from gpuassay.judge.site import Site
 
 __all__ = ["Fleet", "Gpu", "Nic", "Node", "Port", "fleet"]
@@ -45,6 +48,31 @@ class Fleet:
     def roce_ports(self) -> tuple[Port, ...]:
         """The RoCE ports of the compute fabric."""
         return tuple(port for node in self.nodes for port in node.roce_ports)
+
+    @cached_property
+    def infiniband_ports(self) -> tuple[Port, ...]:
+        """The InfiniBand ports of the compute fabric."""
+        return tuple(port for node in self.nodes for port in node.fabric.infiniband_ports)
+
+    @cached_property
+    def fabric_ports(self) -> tuple[Port, ...]:
+        """All ports of the compute fabric."""
+        return tuple(port for node in self.nodes for port in node.fabric.ports)
+
+    def guid_twins(self, port: Port) -> Fact[int]:
+        """How many other adapters of the fleet have the GUID of this one's adapter; the note names them."""
+        guid = port.guid
+        if isinstance(guid, Unread):
+            return guid
+        own = f"{port.node}/{port.device}"
+        others = [adapter for adapter in self._guids[guid.value] if adapter != own]
+        return Read(
+            len(others), guid.evidence, f"{guid.value} is that of {', '.join(others)} too" if others else ""
+        )
+
+    @cached_property
+    def _guids(self) -> dict[str, list[str]]:
+        return twins(port for node in self.nodes for port in node.ports)
 
 
 def fleet(recording: Recording, site: Site) -> Fleet:

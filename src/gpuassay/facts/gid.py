@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import AddressValueError, IPv6Address, IPv6Network
+from ipaddress import AddressValueError, IPv4Network, IPv6Address, IPv6Network
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _ROUTED: frozenset[Scope] = frozenset({"ipv4", "ipv6-ula", "ipv6-global"})
 _LINK_LOCAL_PREFIX = IPv6Address("fe80::")
 _UNIQUE_LOCAL = IPv6Network("fc00::/7")  # RFC 4193
 _GLOBAL = IPv6Network("2000::/3")  # RFC 4291
-_EMPTY_ADDRESS = IPv6Address(0)
+EMPTY_ADDRESS: Final = IPv6Address(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,11 @@ class Gid:
     def routable(self) -> bool:
         """Whether packets to it cross a router: RoCE v2, and neither empty nor link-local."""
         return self.version == ROCE_V2 and self.scope in _ROUTED
+
+    @property
+    def valid(self) -> bool:
+        """Whether NCCL takes it for an address: neither empty, nor unconfigured, nor ``fe80::/10``."""
+        return self.is_ipv4 or self.scope not in ("empty", "unconfigured", "link-local")
 
     @property
     def label(self) -> str:
@@ -82,17 +87,37 @@ def parse_address(text: str) -> IPv6Address | None:
     return address if address.scope_id is None else None
 
 
-def nccl_choice(table: Iterable[Gid]) -> Gid:
-    """Return the entry that NCCL from 2.21 on takes by default: AF_INET, RoCE v2, any subnet.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which address NCCL looks for: NCCL_IB_ADDR_FAMILY, NCCL_IB_ADDR_RANGE, NCCL_IB_ROCE_VERSION_NUM."""
+
+    ipv6: bool = False
+    network: IPv4Network | IPv6Network | None = None
+    version: int = ROCE_V2
+
+    def fits(self, gid: Gid) -> bool:
+        """Tell whether an entry is of the family and the subnet."""
+        if gid.is_ipv4 is self.ipv6:
+            return False
+        return self.network is None or (gid.address.ipv4_mapped or gid.address) in self.network
+
+
+DEFAULTS: Final = Wanted()
+
+
+def nccl_choice(table: Iterable[Gid], wanted: Wanted = DEFAULTS) -> Gid:
+    """Return the entry that NCCL from 2.21 on takes by itself: by default IPv4, RoCE v2, any subnet.
 
     As ``ncclIbGetGidIndex`` in its ``transport/net_ib``: it starts at index 0 and goes up; it moves to the
-    first IPv4 entry, then to one of version 2. Where nothing qualifies it stays at 0, without a word: a
-    link-local entry of version 1 on a port that has IPv6 addresses only.
+    first entry of the wanted family, then to one of the wanted version. Where nothing qualifies it stays
+    at 0, without a word: a link-local entry of version 1 on a port that has IPv6 addresses only.
     """
     gids = {gid.index: gid for gid in table}
-    chosen = gids.pop(0, None) or Gid(0, _EMPTY_ADDRESS, None)
+    chosen = gids.pop(0, None) or Gid(0, EMPTY_ADDRESS, None)
     for _, gid in sorted(gids.items()):
-        better = gid.version == ROCE_V2 and chosen.version != ROCE_V2
-        if gid.is_ipv4 and (better or not chosen.is_ipv4):
+        if not wanted.fits(gid):
+            continue
+        better = gid.version == wanted.version and (gid.version != chosen.version or not chosen.valid)
+        if gid.is_ipv4 is not chosen.is_ipv4 or (gid.valid and better):
             chosen = gid
     return chosen

@@ -6,13 +6,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.facts import amd, amdgpu_log, gpu, host, kernel_log, nvidia
+from gpuassay.facts.adapters import Adapters
 from gpuassay.facts.amdgpu_log import AmdgpuLog
+from gpuassay.facts.fabric import Fabric
 from gpuassay.facts.kernel_log import KernelLog
 from gpuassay.facts.leftovers import SharedMemory
+from gpuassay.facts.link import ETHERNET, INFINIBAND
 from gpuassay.facts.nics import Nics
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
 from gpuassay.facts.pci_errors import PciErrors
-from gpuassay.facts.rdma import ETHERNET, INFINIBAND, Adapters
 from gpuassay.facts.record import mapped
 from gpuassay.facts.source import Silence
 from gpuassay.facts.versions import COMPONENTS, Versions
@@ -160,20 +162,15 @@ class Node:
         """All ports of its RDMA devices."""
         return self._adapters.ports
 
-    @cached_property
+    @property
     def roce_ports(self) -> tuple[Port, ...]:
-        """The RoCE ports of the compute fabric: the declared ones, else each that is active.
+        """The RoCE ports of the compute fabric."""
+        return self.fabric.roce_ports
 
-        Only what was clearly read keeps a port out: one whose link layer or state is unread is in.
-        """
-        return tuple(
-            port for port in self.ports if _may_be(port.link_layer, ETHERNET) and self._in_fabric(port)
-        )
-
-    def _in_fabric(self, port: Port) -> bool:
-        if self._fabric:
-            return bool(self._fabric & {port.name, port.device})
-        return _may_be(port.state, "ACTIVE")
+    @cached_property
+    def fabric(self) -> Fabric:
+        """Its compute fabric: the declared ports, else those that seem to be."""
+        return Fabric(self._evidence, self._adapters, self._fabric)
 
     @cached_property
     def _adapters(self) -> Adapters:
@@ -241,7 +238,7 @@ class Node:
             case "roce":
                 return self._shows_port(self.roce_ports, ETHERNET)
             case "infiniband":
-                return self._shows_port(self._infiniband_ports, INFINIBAND)
+                return self._shows_port(self.fabric.infiniband_ports, INFINIBAND)
             case "vm":
                 return host.is_virtual(self._evidence)
             case "bare_metal":
@@ -266,12 +263,8 @@ class Node:
         if "roce" in needs:
             return self.roce_ports
         if "infiniband" in needs:
-            return self._infiniband_ports
-        return self.ports
-
-    @property
-    def _infiniband_ports(self) -> tuple[Port, ...]:
-        return tuple(port for port in self.ports if _may_be(port.link_layer, INFINIBAND))
+            return self.fabric.infiniband_ports
+        return self.fabric.ports if "rdma" in needs else self.ports
 
     def _shows_gpu(self, *vendors: str) -> Fact[bool]:
         listed = any(self._drivers[vendor].devices for vendor in vendors)
@@ -286,7 +279,3 @@ class Node:
             return Read(value=True)
         unread = next((doubt for doubt in doubts if isinstance(doubt, Unread)), self._adapters.unread)
         return unread or Read(value=False)
-
-
-def _may_be(fact: Fact[str], value: str) -> bool:
-    return isinstance(fact, Unread) or fact.value == value

@@ -4,69 +4,29 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from gpuassay.facts.gid import Gid, nccl_choice, parse_address
+from gpuassay.facts.gid import EMPTY_ADDRESS, Gid, nccl_choice, parse_address
+from gpuassay.facts.link import ETHERNET, INFINIBAND, Link, asked
 from gpuassay.facts.record import mapped
-from gpuassay.facts.source import document
-from gpuassay.facts.text import natural
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from ipaddress import IPv6Address
 
     from gpuassay.facts.record import Record
-    from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
 
 # The kernel's names of GID types (ib_cache.c); a port of InfiniBand has the first one too.
 _VERSIONS = {"IB/RoCE v1": 1, "RoCE v1": 1, "RoCE v2": 2}
-ETHERNET: Final = "Ethernet"
-INFINIBAND: Final = "InfiniBand"
-_DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_NUMBER = re.compile(r"[1-9][0-9]{0,2}")
 _SLOT = re.compile(r"0|[1-9][0-9]{0,4}")
+# include/rdma/ib_addr.h, iboe_get_mtu: GRH 40, UDP 8, BTH 12, XRC 4, atomic 28, ICRC 4.
+_HEADERS = 96
+_PATH_MTUS = (4096, 2048, 1024, 512, 256)
 
 
-class Port:
+class Port(Link):
     """One port of an RDMA device."""
-
-    models: tuple[str, ...] = ()
-
-    def __init__(self, node: str, place: tuple[str, str], entry: Record, net: Record) -> None:
-        """``place`` is device and number; ``entry`` what sysfs says of it; ``net`` the node's interfaces."""
-        self.node = node
-        self.device, self.number = place
-        self._entry = entry
-        self._net = net
-
-    @property
-    def name(self) -> str:
-        """Device and port, e.g. ``mlx5_0/1``."""
-        return f"{self.device}/{self.number}"
-
-    @property
-    def where(self) -> str:
-        """Its place, e.g. ``gpu017/mlx5_0/1``."""
-        return f"{self.node}/{self.name}"
-
-    @property
-    def link_layer(self) -> Fact[str]:
-        """``InfiniBand``, ``Ethernet``, or what else the kernel says."""
-        return self._entry.text("link_layer", r"[A-Za-z]{1,32}", "a link layer")
-
-    @property
-    def state(self) -> Fact[str]:
-        """The logical state, e.g. ``ACTIVE``."""
-        fact = self._entry.text("state", r"[0-9]: [A-Z_ ]{2,24}", "a port state")
-        return mapped(fact, lambda text: text.partition(": ")[2])
-
-    @property
-    def line_rate_gbps(self) -> Fact[float]:
-        """The rate of the link in Gbit/s."""
-        fact = self._entry.text("rate", r"[0-9]{1,5}(\.[0-9]{1,3})? Gb/sec( \(.{1,24}\))?", "a rate")
-        return mapped(fact, lambda text: float(text.partition(" ")[0]))
 
     @cached_property
     def gids(self) -> Fact[tuple[Gid, ...]]:
@@ -96,12 +56,31 @@ class Port:
 
     @property
     def nccl_gid(self) -> Fact[str]:
-        """Which address NCCL takes by itself, e.g. ``ipv4 v2``, ``link-local v1``; the note names it."""
+        """Which address NCCL takes, as the node's settings are, e.g. ``ipv4 v2``; the note names it."""
         gids = self._roce_gids
         if isinstance(gids, Unread):
             return gids
-        chosen = nccl_choice(gids.value)
+        pin = self._around.settings.pin
+        pinned = self._entry_at(gids.value, pin.value) if isinstance(pin, Read) and pin.value >= 0 else None
+        chosen = pinned or nccl_choice(gids.value, self._around.settings.wanted)
         return Read(chosen.label, gids.evidence, f"NCCL takes entry {chosen}")
+
+    @property
+    def pinned_gid(self) -> Fact[str]:
+        """What is at the index that is pinned for all ports, e.g. ``ipv4 v2``; ``not pinned`` if none is."""
+        gids, pin = self._roce_gids, self._around.settings.pin
+        if isinstance(gids, Unread):
+            return gids
+        if isinstance(pin, Unread):
+            return pin
+        if pin.value < 0:
+            return Read("not pinned", pin.evidence)
+        entry = self._entry_at(gids.value, pin.value)
+        return Read(entry.label, pin.evidence, f"{pin.note} is entry {entry} here")
+
+    @staticmethod
+    def _entry_at(gids: tuple[Gid, ...], index: int) -> Gid:
+        return next((gid for gid in gids if gid.index == index), Gid(index, EMPTY_ADDRESS, None))
 
     @property
     def _roce_gids(self) -> Fact[tuple[Gid, ...]]:
@@ -114,16 +93,22 @@ class Port:
 
     @property
     def netdev(self) -> Fact[str]:
-        """The network interface that its addresses are on; where there are several, that of NCCL's choice."""
+        """Its network interface: the one of NCCL's choice, else any that the GID table or the bus names."""
         gids = self.gids
         if isinstance(gids, Unread):
             return gids
         names = [gid.netdev for gid in (nccl_choice(gids.value), *gids.value) if gid.netdev]
-        if not names:
-            return Unread(
-                "not_found", f"no entry of {self.name}'s GID table names an interface", gids.evidence
-            )
-        return Read(names[0], gids.evidence)
+        names += [name for name, one in self._around.net.items() if self._is_behind(one)]
+        if names:
+            return Read(names[0], gids.evidence)
+        why = f"no entry of {self.name}'s GID table names an interface"
+        if gids.value:  # the kernel names those of other network namespaces to nobody
+            return Unread("denied", f"{why} of this network namespace", gids.evidence)
+        return Unread("not_found", why, gids.evidence)
+
+    def _is_behind(self, interface: Record) -> bool:
+        address = interface.text("pci")
+        return isinstance(address, Read) and address.value == self.bus_address
 
     @property
     def mtu(self) -> Fact[int]:
@@ -131,55 +116,58 @@ class Port:
         netdev = self.netdev
         if isinstance(netdev, Unread):
             return netdev
-        return mapped(self._net.record(netdev.value).text("mtu", r"[0-9]{1,6}", "an MTU"), int)
-
-
-class Adapters:
-    """The RDMA devices of a node."""
-
-    def __init__(self, node: str, evidence: Evidence) -> None:
-        """Look at what the probe read from ``/sys/class/infiniband``."""
-        self._node = node
-        self._devices = document(evidence, "infiniband", missing="not_found")
-        self._net = document(evidence, "net", missing="not_found")
+        return mapped(self._around.net.record(netdev.value).text("mtu", r"[0-9]{1,6}", "an MTU"), int)
 
     @property
-    def present(self) -> Fact[bool]:
-        """Whether there is any."""
-        devices = self._devices
-        return devices.unread or Read(any(True for _ in devices.items()), devices.evidence)
+    def path_mtu(self) -> Fact[int]:
+        """How many bytes of data a packet of RoCE has: the largest power of two that fits the MTU."""
+        return mapped(self.mtu, lambda mtu: next((size for size in _PATH_MTUS if size + _HEADERS <= mtu), 0))
 
-    @cached_property
-    def ports(self) -> tuple[Port, ...]:
-        """All ports, in natural order."""
-        ports = [port for port in self._found if isinstance(port, Port)]
-        return tuple(sorted(ports, key=lambda port: natural(port.name)))
+    @property
+    def lossless(self) -> Fact[str]:
+        """The priorities that are paused instead of dropped (PFC), e.g. ``3``; ``none``."""
+        netdev = self.netdev
+        if isinstance(netdev, Unread):
+            return netdev
+        answer = self._around.dcb.record(netdev.value)
+        if isinstance(answer.values, Unread) and answer.values.kind in ("unsupported", "not_found"):
+            return Unread("denied", f"{netdev.value}: {answer.values.why}", answer.evidence)
+        priorities = answer.look("pfc")
+        if isinstance(priorities, Unread):
+            return priorities
+        if not isinstance(priorities.value, list) or not all(
+            type(one) is int and one in range(8) for one in priorities.value
+        ):
+            return answer.garbled("pfc", priorities.value, "a list of priorities")
+        return Read(", ".join(map(str, priorities.value)) or "none", priorities.evidence)
 
-    @cached_property
-    def unread(self) -> Unread | None:
-        """Why there may be ports that are not in ``ports``; None if all are."""
-        return self._devices.unread or next((one for one in self._found if isinstance(one, Unread)), None)
+    # --- errors ----------------------------------------------------------------------------------
 
-    @cached_property
-    def _found(self) -> tuple[Port | Unread, ...]:
-        return tuple(
-            found for name, device in self._devices.items() for found in self._ports_of(name, device)
-        )
+    @property
+    def downs_per_day(self) -> Fact[float]:
+        """How often a day the link went down, on average since the boot; the note has the count."""
+        window, count = self._around.window_hours, self._downs
+        if isinstance(count, Unread):
+            return count
+        if isinstance(window, Unread):
+            return window
+        note = f"{count.value} times in {window.value / 24:.1f} days"
+        return Read(count.value / window.value * 24, count.evidence, note)
 
-    def _ports_of(self, name: str, device: Record) -> Iterator[Port | Unread]:
-        ports = device.record("ports")
-        if not _DEVICE.fullmatch(name):
-            yield device.garbled("an RDMA device", name, "a name")
-        elif isinstance(ports.values, Unread):
-            yield ports.values
-        else:
-            for number, entry in ports.items():
-                known = _NUMBER.fullmatch(number)
-                yield (
-                    Port(self._node, (name, number), entry, self._net)
-                    if known
-                    else ports.garbled(f"a port of {name}", number, "a number")
-                )
+    @property
+    def _downs(self) -> Fact[int]:
+        layer = self.link_layer
+        if isinstance(layer, Unread):
+            return layer
+        if layer.value == INFINIBAND:
+            return self._counter("link_downed")
+        if layer.value != ETHERNET:  # EFA: the link is the provider's
+            return Unread("denied", f"a link of kind {layer.value} shows no such count", layer.evidence)
+        netdev = self.netdev
+        if isinstance(netdev, Unread):
+            return netdev
+        interface = self._around.net.record(netdev.value)
+        return mapped(asked(interface).text("carrier_down_count", r"[0-9]{1,19}", "a count"), int)
 
 
 def _address(table: Record, slot: str) -> IPv6Address | Unread:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from gpuassay.judge.advised import Advised
 from gpuassay.judge.advisories import Advisory, version
 from gpuassay.judge.config import (
     FLAG,
@@ -22,7 +23,7 @@ from gpuassay.judge.config import (
     shown,
     word,
 )
-from gpuassay.judge.rules import BOUNDS, Advised, Bands, Equal, OneOf, Reference, Rule, Ungradable, Versions
+from gpuassay.judge.rules import BOUNDS, Bands, Equal, OneOf, Reference, Rule, Ungradable, Versions
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.versions import SCHEMES, line_of
 from gpuassay.judge.wording import kind_of, show

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import amd, leftovers, packages, system, trees
+from gpuassay.probe import amd, dcb, leftovers, nccl, packages, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import whole
@@ -22,11 +22,19 @@ TREES = {
     "pci": trees.pci,
     "infiniband": trees.infiniband,
     "net": trees.net,
+    "gpudirect": trees.modules,
     "boot": packages.boot,
     "amdgpu": amd.amdgpu,
     "kfd": amd.kfd,
 }
-LIBRARIES = {"host": system.host, "cpuinfo": system.cpuinfo, "clock": system.clock, "shm": leftovers.shm}
+LIBRARIES = {
+    "host": system.host,
+    "cpuinfo": system.cpuinfo,
+    "clock": system.clock,
+    "dcb": dcb.dcb,
+    "nccl": nccl.nccl,
+    "shm": leftovers.shm,
+}
 
 
 class Reader:

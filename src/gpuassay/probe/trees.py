@@ -9,7 +9,7 @@ import os
 from typing import Any
 
 from gpuassay.probe.answer import unread_because
-from gpuassay.probe.files import attributes, entries, link_name, pci_addresses
+from gpuassay.probe.files import attributes, contents, entries, link_name, pci_addresses
 
 _DMI = ("sys_vendor", "product_name", "board_vendor", "bios_version", "chassis_type")
 _PCI = (
@@ -32,7 +32,34 @@ _AER = ("aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal")
 _AER_CLASSES = ("0x02", "0x03", "0x12", "0x0604")
 _RDMA = ("fw_ver", "hca_type", "board_id", "node_guid")
 _RDMA_PORT = ("state", "phys_state", "rate", "link_layer", "lid", "sm_lid", "cap_mask")
-_NET = ("operstate", "mtu", "speed")
+# Of many counters, those that tell of a bad link or a crowded fabric. Traffic is not among them.
+_COUNTERS = (
+    "symbol_error",
+    "link_downed",
+    "link_error_recovery",
+    "local_link_integrity_errors",
+    "excessive_buffer_overrun_errors",
+    "port_rcv_errors",
+    "port_rcv_remote_physical_errors",
+    "port_xmit_discards",
+    "port_xmit_wait",
+)
+_HW_COUNTERS = (
+    "out_of_sequence",
+    "packet_seq_err",
+    "local_ack_timeout_err",
+    "rnr_nak_retry_err",
+    "implied_nak_seq_err",
+    "duplicate_request",
+    "rx_icrc_encapsulated",
+    "roce_adp_retrans",
+    "np_cnp_sent",
+    "rp_cnp_handled",
+)
+_NET = ("operstate", "mtu", "speed", "carrier_down_count")
+_MODULES = ("nvidia_peermem", "nv_peer_mem", "gdrdrv", "amdgpu", "ib_peer_mem")
+_BRIDGE = "MT4129"  # ConnectX-7
+_LARGEST_VPD = 1 << 12
 
 # A slot of a GID table that is empty, or belongs to another network namespace, answers EINVAL
 # (NVIDIA/nccl#1573, #1427); so does the speed of an interface that has none.
@@ -80,15 +107,36 @@ def infiniband(root: str) -> dict[str, Any]:
 def _rdma_device(folder: str) -> dict[str, Any]:
     device = attributes(folder, _RDMA)
     device.update(_pci_of(folder))
+    if os.path.lexists(f"{folder}/device/physfn"):
+        device["virtual_function"] = True
     try:
         ports = sorted(os.listdir(f"{folder}/ports"))
     except OSError as error:
         return {**device, "ports": unread_because(error)}
-    return {**device, "ports": {port: _rdma_port(f"{folder}/ports/{port}") for port in ports}}
+    found = {port: _rdma_port(f"{folder}/ports/{port}") for port in ports}
+    if device.get("hca_type") == _BRIDGE and any(
+        port.get("link_layer") == "InfiniBand" for port in found.values()
+    ):
+        device["manages_nvswitch"] = _manages_nvswitch(folder)
+    return {**device, "ports": found}
+
+
+def _manages_nvswitch(folder: str) -> Any:
+    """Tell whether an adapter is the bridge to the NVSwitches of an HGX board, by a mark in its product data.
+
+    NVIDIA's fabric manager finds its devices by the same mark. Of the data nothing else is kept.
+    """
+    try:
+        return b"SMDL=SW_MNG" in contents(f"{folder}/device/vpd", _LARGEST_VPD)
+    except OSError as error:
+        return unread_because(error)
 
 
 def _rdma_port(folder: str) -> dict[str, Any]:
     port = attributes(folder, _RDMA_PORT)
+    for group, names in (("counters", _COUNTERS), ("hw_counters", _HW_COUNTERS)):
+        port[group] = attributes(f"{folder}/{group}", names, _EMPTY)
+    port["pkeys"] = _pkeys(f"{folder}/pkeys")
     try:
         slots = sorted(os.listdir(f"{folder}/gids"), key=int)
     except OSError as error:
@@ -103,6 +151,15 @@ def _rdma_port(folder: str) -> dict[str, Any]:
     }
 
 
+def _pkeys(folder: str) -> dict[str, Any]:
+    """Read the partitions of a port; Ethernet has a table of one, and an empty place is 0x0000."""
+    try:
+        keys = attributes(folder, sorted(os.listdir(folder), key=int), _EMPTY)
+    except OSError as error:
+        return unread_because(error)
+    return {slot: key for slot, key in keys.items() if key != "0x0000"}
+
+
 def _is_zero(gid: Any) -> bool:
     return isinstance(gid, str) and not gid.strip("0:")
 
@@ -115,6 +172,15 @@ def net(root: str) -> dict[str, Any]:
 
 def _interface(folder: str) -> dict[str, Any]:
     return {**attributes(folder, _NET, _EMPTY), **_pci_of(folder)}
+
+
+def modules(root: str) -> dict[str, Any]:
+    """Name the modules for GPUDirect that are loaded, with their versions. Raises OSError."""
+    return {
+        name: attributes(f"{root}/{name}", ("version",))
+        for name in entries(root, os.path.dirname(root))
+        if name in _MODULES
+    }
 
 
 def _pci_of(folder: str) -> dict[str, str]:

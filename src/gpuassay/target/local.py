@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 from gpuassay.evidence.item import Item
 from gpuassay.evidence.lines import load_items
 from gpuassay.evidence.meta import is_node_name
-from gpuassay.probe import travel
+from gpuassay.probe import nccl, travel
 from gpuassay.probe.commands import environment, run
 from gpuassay.probe.frames import Frames
 from gpuassay.probe.items import MIB, QUESTIONS, Question
@@ -88,7 +88,7 @@ def _started(argv: list[str], errors: IO[bytes]) -> Iterator[subprocess.Popen[by
             stdin=modules,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=environment(os.environ),
+            env={**environment(os.environ), **nccl.settings(os.environ)},
             start_new_session=True,
         )
     try:

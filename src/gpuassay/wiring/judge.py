@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuassay.judge.observe import Observe
-from gpuassay.measuring import NotMeasuredError
-from gpuassay.report.results import crashed, failed_outcome, not_run_outcome
+from gpuassay.report.results import failed_outcome
 from gpuassay.session import OBSERVE, SESSION, Request, prepare
 from gpuassay.suite import check_id
 
@@ -62,20 +61,13 @@ class Judge:
         if check is None:
             return (yield)
         failure: BaseException | None = None
-        needed = ""
         try:
             yield
-        except NotMeasuredError as error:
-            needed = str(error)
         except (KeyboardInterrupt, pytest.exit.Exception):
             raise
         except BaseException as error:  # noqa: BLE001 - pytest.skip and pytest.fail are no Exceptions
             failure = error
-        outcome = self._config.stash[SESSION].judge(check, item.stash.get(OBSERVE, Observe()))
-        if failure is not None:
-            outcome = crashed(outcome, f"the check raised {type(failure).__name__}: {failure}")
-        if needed and outcome["applicable"]:
-            outcome = not_run_outcome(needed)
+        outcome = self._config.stash[SESSION].judge(check, item.stash.get(OBSERVE, Observe()), failure)
         item.stash[OUTCOME] = outcome = _portable(outcome)
         self._label(item, outcome)
         _conclude(outcome)

@@ -1,0 +1,1 @@
+"""Bulletins: what vendors publish for machines, made into proposals for ``advisories.toml``."""
