@@ -41,6 +41,15 @@ def test_an_unsound_check_is_named(cluster: str, verdict: str, says: str) -> Non
     assert lacks({cluster: {"audit.a.one": verdict}}) == [says]
 
 
+def test_a_check_that_only_warns_is_seen_to_warn() -> None:
+    """Where no value can fail, a warning is what proves that the check sees anything."""
+    verdicts = SOUND | {"faulty": {"audit.a.one": "warn", "audit.a.two": "pass"}}
+    assert list(GATE["lacks"](["audit.a.one"], verdicts, ["dark"], {"audit.a.one"})) == []
+    assert list(GATE["lacks"](["audit.a.two"], verdicts, ["dark"], {"audit.a.two"})) == [
+        "audit.a.two: no recorded cluster on which it warns"
+    ]
+
+
 def test_the_gate_needs_a_cluster_that_shows_nothing() -> None:
     """Without one, the most important question was never asked."""
     assert lacks({}, nothing=()) == ["no recorded cluster shows nothing"]

@@ -169,7 +169,7 @@ def test_pcie_errors(fleet: Fleet, observe: Observe) -> None:
         observe(node, replays_per_minute=errors.replays_per_minute)
 
 
-def test_shared_memory(fleet: Fleet, observe: Observe) -> None:
+def test_leftovers(fleet: Fleet, observe: Observe) -> None:
     """Nobody has left shared memory full.
 
     Data loaders and communication libraries put their buffers into /dev/shm, and a job that finds it full

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from recorded import health
+from recorded import health, settings
 from recorded.items import absent, command, dashed, file, library, made_up, tree
 from recorded.software import KERNEL, Software
 
@@ -69,6 +69,7 @@ class Host:
 
         ``log`` comes after the boot messages of its kernel log; ``devices`` are asked for before the log.
         """
+        devices = tuple(devices)
         boot_id = dashed(made_up(node, "boot"))
         idle = self.uptime * self.cpus * 0.97
         return [
@@ -81,6 +82,7 @@ class Host:
             tree("dmi", "/sys/class/dmi/id", self._dmi()),
             library("clock", "adjtimex", CLOCK),
             *devices,
+            *settings.items(self, devices),
             health.shm(self.memory),
             kernel_log((*BOOT, *log)),
             *self.software.items(),

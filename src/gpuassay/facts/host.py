@@ -29,6 +29,14 @@ _MACHINES = re.compile(
     "acrn|amazon|apple|bhyve|bochs|google|kvm|microsoft|oracle|parallels|powervm|qemu|qnx|sre|uml|vm-other|vmware"
     "|xen|zvm"
 )
+# Where no tool and no processor tells, the firmware may: makers as in systemd's own list (src/basic/virt.c),
+# and the kinds of chassis in which servers come (SMBIOS 7.4.1: rack mount, server, multi-system, blade and
+# its enclosure, tray). Virtual machines say "other" (1) or, on Azure, "desktop" (3).
+_VIRTUAL_MAKERS = re.compile(
+    "Amazon EC2|Google.*|KVM.*|QEMU.*|KubeVirt.*|OpenStack.*|VMware.*|innotek.*|VirtualBox.*|Xen.*|Bochs.*"
+    "|Parallels.*|BHYVE.*|Hyper-V.*|Apple Virtualization.*|Virtual Machine|Alibaba Cloud.*"
+)
+_SERVER_CHASSIS = frozenset({"17", "23", "25", "28", "29", "30"})
 _LONGEST_UPTIME = 100 * 365.25 * 86400  # seconds
 
 
@@ -87,7 +95,7 @@ def uptime_hours(evidence: Evidence) -> Fact[float]:
 
 
 def is_virtual(evidence: Evidence) -> Fact[bool]:
-    """Read whether this is a virtual machine: systemd-detect-virt, or in a container the CPU's own word."""
+    """Read whether this is a virtual machine: by systemd-detect-virt, else processor or firmware."""
     item = evidence.item("virt")
     word = (
         brief(item.out.decode(errors="replace")) if item else ""
@@ -99,9 +107,29 @@ def is_virtual(evidence: Evidence) -> Fact[bool]:
     clear_means_none = document(evidence, "host").text("machine", r"x86_64")
     if isinstance(hypervisor, Read) and (hypervisor.value or isinstance(clear_means_none, Read)):
         return hypervisor
+    firmware = _virtual_by_firmware(evidence)
+    if firmware is not None:
+        return firmware
     asked = take(evidence, "virt")
     return (
         asked
         if isinstance(asked, Unread)
         else Unread("not_found", f"systemd-detect-virt: {word or 'nothing'}")
     )
+
+
+def _virtual_by_firmware(evidence: Evidence) -> Read[bool] | None:
+    """Judge by the maker and the chassis that the firmware names; None where that tells nothing."""
+    dmi = document(evidence, "dmi")
+    chassis, words = dmi.text("chassis_type"), []
+    for key in ("sys_vendor", "product_name"):
+        word = dmi.text(key)
+        if isinstance(word, Unread):
+            return None
+        words.append(word.value)
+    metal = isinstance(chassis, Read) and chassis.value in _SERVER_CHASSIS
+    if not metal and any(map(_VIRTUAL_MAKERS.fullmatch, words)):
+        return Read(value=True, evidence=dmi.evidence, note=f"firmware: {brief(' '.join(words))}")
+    if metal and not any(map(_VIRTUAL_MAKERS.fullmatch, words)):
+        return Read(value=False, evidence=dmi.evidence, note=f"firmware: {brief(' '.join(words))}")
+    return None

@@ -16,6 +16,7 @@ from gpuassay.facts.nics import Nics
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
 from gpuassay.facts.pci_errors import PciErrors
 from gpuassay.facts.record import mapped
+from gpuassay.facts.settings import Settings
 from gpuassay.facts.source import Silence
 from gpuassay.facts.versions import COMPONENTS, Versions
 from gpuassay.judge.fact import Read, Unread
@@ -206,6 +207,11 @@ class Node:
     def uptime_hours(self) -> Fact[float]:
         """For how many hours its kernel has been up."""
         return host.uptime_hours(self._evidence)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """How it is set up: limits, memory, processors, file systems, services."""
+        return Settings(self._evidence, self._bus)
 
     @cached_property
     def kernel_log(self) -> KernelLog:

@@ -129,6 +129,11 @@ class Bus:
         """The reference of what was read."""
         return self._devices.evidence
 
+    @property
+    def devices(self) -> Record:
+        """All functions as they were read, by address."""
+        return self._devices
+
     @cached_property
     def gpus(self) -> tuple[Function, ...]:
         """The functions that are surely GPUs, by address."""

@@ -82,6 +82,12 @@ class Limit:
         return isinstance(self.rule, Equal) and self.rule.of is None
 
     @property
+    def can_fail(self) -> bool:
+        """Whether there is a value that fails; of some things a limit only warns."""
+        hard = not isinstance(self.rule, Bands) or any(bound.startswith("fail") for bound in self.rule.bounds)
+        return hard and not self.softened
+
+    @property
     def text(self) -> str:
         """The limit in plain words: "fail below 0.90 of accelerator.bf16_sustained_tflops"."""
         unit = f" {self.unit}" if self.unit and self.of is None else ""

@@ -18,12 +18,12 @@ KIB, MIB = 1 << 10, 1 << 20
 class Question(NamedTuple):
     """One thing that is asked.
 
-    ``how`` is command, file, tree (a folder below /sys) or library; ``what`` is the argument list of a
-    command, else one path or name, and maybe what is looked for there. ``deadline_s`` is in seconds, ``cap``
-    in bytes of what is kept. With ``unless``, it is asked only where that item is not ok; after items such as
-    ``packages/rpm``, names say: only where neither of the two lists one of them. ``fine`` lists the exit
-    statuses of a command that are answers, not failures. What the pattern ``hide`` matches is left out before
-    anything is sent.
+    ``how`` is command, file, files (small ones, read into one document), tree (a folder below /sys) or
+    library; ``what`` is the argument list of a command, the paths of files, else one path or name, and maybe
+    what is looked for there. ``deadline_s`` is in seconds, ``cap`` in bytes of what is kept. With ``unless``,
+    it is asked only where that item is not ok; after items such as ``packages/rpm``, names say: only where
+    neither of the two lists one of them. ``fine`` lists the exit statuses of a command that are answers, not
+    failures. What the pattern ``hide`` matches is left out before anything is sent.
     """
 
     id: str
@@ -40,7 +40,7 @@ class Question(NamedTuple):
     @property
     def asked(self) -> dict[str, Any]:
         """What was asked, in the form in which a recording says it."""
-        return {self.how: list(self.what) if self.how == "command" else self.what[0]}
+        return {self.how: list(self.what) if self.how in ("command", "files") else self.what[0]}
 
 
 QUESTIONS = (
@@ -93,12 +93,72 @@ QUESTIONS = (
         purpose="Asks the kernel whether its clock is synchronised; sets nothing.",
     ),
     Question(
+        id="settings",
+        how="files",
+        what=(
+            "/proc/meminfo",
+            "/proc/swaps",
+            "/proc/sys/kernel/numa_balancing",
+            "/proc/sys/kernel/perf_event_paranoid",
+            "/sys/kernel/mm/transparent_hugepage/enabled",
+            "/sys/kernel/security/lockdown",
+            "/sys/devices/system/node/online",
+        ),
+        purpose="Shows how memory, swap and profiling are set up.",
+    ),
+    Question(
+        id="cmdline",
+        how="library",
+        what=("cmdline",),
+        purpose="Keeps the words of the kernel's command line that set up IOMMU, PCI, processors and memory.",
+    ),
+    Question(
+        id="mounts",
+        how="library",
+        what=("mounts",),
+        purpose="Tells how full the local file systems at /, /dev/shm, /tmp and /var are; opens no file.",
+    ),
+    Question(
+        id="own-name",
+        how="library",
+        what=("own name",),
+        purpose="Looks up the node's own name, and tells if its addresses are its own; keeps no address.",
+    ),
+    Question(
+        id="cpu",
+        how="tree",
+        what=("/sys/devices/system/cpu",),
+        purpose="Shows how the processors change their frequency and how deep they sleep.",
+        cap=256 * KIB,
+    ),
+    Question(
+        id="edac",
+        how="tree",
+        what=("/sys/devices/system/edac/mc",),
+        purpose="Reads how many errors the memory controllers have counted.",
+    ),
+    Question(
+        id="iommu",
+        how="tree",
+        what=("/sys/kernel/iommu_groups",),
+        purpose="Shows which devices the IOMMU translates, and which it lets through.",
+        cap=1 * MIB,
+    ),
+    Question(
         id="pci",
         how="tree",
         what=("/sys/bus/pci/devices",),
         purpose="Lists what is on the PCI bus: identity, driver, link speed and width, counts of errors.",
         deadline_s=20,
         cap=4 * MIB,
+    ),
+    Question(
+        id="acs",
+        how="tree",
+        what=("/sys/bus/pci/devices",),
+        purpose="Reads from PCI bridges whether they send traffic between devices through the processor.",
+        cap=1 * MIB,
+        privilege="root",
     ),
     Question(
         id="infiniband",
@@ -153,6 +213,12 @@ QUESTIONS = (
         how="file",
         what=("/sys/module/nvidia/version",),
         purpose="Gives the same version from a second witness.",
+    ),
+    Question(
+        id="nvidia-params",
+        how="file",
+        what=("/proc/driver/nvidia/params",),
+        purpose="Shows the parameters of the NVIDIA kernel module, such as who may profile.",
     ),
     Question(
         id="amdgpu",
@@ -290,6 +356,31 @@ QUESTIONS = (
         fine=(0, 1),  # 1 goes with "none": not virtualised, which is an answer
     ),
     Question(
+        id="failed-units",
+        how="command",
+        what=(
+            "systemctl",
+            "list-units",
+            "--state=failed",
+            "--plain",
+            "--no-pager",
+            "nvidia-persistenced*",
+            "nvidia-dcgm*",
+            "dcgm*",
+            "nvidia-cdi-refresh*",
+            "amd-metrics-exporter*",
+            "openibd*",
+            "slurmd*",
+            "munge*",
+            "kubelet*",
+            "containerd*",
+            "docker*",
+            "chrony*",
+        ),
+        purpose="Lists which services of GPUs, RDMA, scheduler, containers and time have failed.",
+        deadline_s=10,
+    ),
+    Question(
         id="nvml",
         how="library",
         what=("nvml",),
@@ -322,8 +413,9 @@ _PREFACE = f"""\
 What the GPUassay probe asks of a node (schema {SCHEMA})
 
 The probe reads what is listed here, in this order, writes it to its standard output, and ends.
-It judges nothing. It writes no file, changes no setting, opens no network connection and asks for no
-privilege; what it may not read, it reports as denied. It starts no program but the commands below, never
+It judges nothing. It writes no file, changes no setting, opens no network connection (the system may ask the
+site's name server when own-name is looked up) and asks for no privilege; what it may not read, it reports as
+denied. It starts no program but the commands below, never
 through a shell, each without input and with few environment variables (PATH, HOME, LD_LIBRARY_PATH, LANG).
 Whatever has not answered by its deadline is ended; of an answer, no more is kept than its cap.
 NVIDIA's library and tool are known to load their kernel module where it is installed and not yet loaded.

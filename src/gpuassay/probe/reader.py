@@ -6,10 +6,10 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import amd, dcb, leftovers, nccl, packages, system, trees
+from gpuassay.probe import amd, dcb, hosttrees, leftovers, localfiles, nccl, packages, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
-from gpuassay.probe.files import whole
+from gpuassay.probe.files import attributes, whole
 from gpuassay.probe.items import Question
 from gpuassay.probe.kmsg import kmsg
 
@@ -26,6 +26,10 @@ TREES = {
     "boot": packages.boot,
     "amdgpu": amd.amdgpu,
     "kfd": amd.kfd,
+    "cpu": hosttrees.cpu,
+    "edac": hosttrees.edac,
+    "iommu": hosttrees.iommu,
+    "acs": hosttrees.acs,
 }
 LIBRARIES = {
     "host": system.host,
@@ -33,6 +37,9 @@ LIBRARIES = {
     "clock": system.clock,
     "dcb": dcb.dcb,
     "nccl": nccl.nccl,
+    "cmdline": localfiles.cmdline,
+    "mounts": localfiles.mounts,
+    "own-name": localfiles.own_name,
     "shm": leftovers.shm,
 }
 
@@ -101,6 +108,9 @@ def _raw(question: Question) -> Answer:
         return Answer(out=document(packages.installed(place)))
     if question.how == "file":
         return whole(place, question.cap)
+    if question.how == "files":
+        found = attributes("", (path.lstrip("/") for path in question.what))
+        return Answer(out=document({f"/{path}": content for path, content in found.items()}))
     if question.how == "tree":
         return Answer(out=document(TREES[question.id](place)))
     if question.id == "kmsg":
