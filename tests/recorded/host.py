@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from recorded import health, settings
+from recorded import exposure, health, settings
 from recorded.items import absent, command, dashed, file, library, made_up, tree
 from recorded.software import KERNEL, Software
 
@@ -82,6 +82,7 @@ class Host:
             tree("dmi", "/sys/class/dmi/id", self._dmi()),
             library("clock", "adjtimex", CLOCK),
             *devices,
+            exposure.item(virtual=self.virt != "none"),
             *settings.items(self, devices),
             health.shm(self.memory),
             kernel_log((*BOOT, *log)),

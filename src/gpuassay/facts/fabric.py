@@ -68,7 +68,7 @@ class Fabric:
         """Those that surely carry traffic."""
         return tuple(port for port in self.ports if port.connected)
 
-    @property
+    @cached_property
     def connected_count(self) -> Fact[int]:
         """How many surely carry traffic; the note names the others."""
         unread = self._adapters.unread
@@ -153,7 +153,7 @@ class Fabric:
         note = ", ".join(f"{name}: {index}" for name, index in first.items())
         return Read(", ".join(sorted({*first.values()}, key=natural)) or "none", tables.evidence, note)
 
-    @property
+    @cached_property
     def _gid_tables(self) -> Fact[Mapping[str, list[Gid]]]:
         """The routable addresses of its RoCE ports, by port; one that has none is left out."""
         if not self.roce_ports:

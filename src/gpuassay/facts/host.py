@@ -29,6 +29,10 @@ _MACHINES = re.compile(
     "acrn|amazon|apple|bhyve|bochs|google|kvm|microsoft|oracle|parallels|powervm|qemu|qnx|sre|uml|vm-other|vmware"
     "|xen|zvm"
 )
+# What it prints inside a container (the same page).
+_CONTAINERS = re.compile(
+    "container-other|docker|lxc|lxc-libvirt|openvz|podman|pouch|proot|rkt|systemd-nspawn|wsl"
+)
 # Where no tool and no processor tells, the firmware may: makers as in systemd's own list (src/basic/virt.c),
 # and the kinds of chassis in which servers come (SMBIOS 7.4.1: rack mount, server, multi-system, blade and
 # its enclosure, tray). Virtual machines say "other" (1) or, on Azure, "desktop" (3).
@@ -116,6 +120,13 @@ def is_virtual(evidence: Evidence) -> Fact[bool]:
         if isinstance(asked, Unread)
         else Unread("not_found", f"systemd-detect-virt: {word or 'nothing'}")
     )
+
+
+def container(evidence: Evidence) -> str:
+    """Name the container runtime that the probe ran under; empty if none is known of."""
+    item = evidence.item("virt")
+    word = brief(item.out.decode(errors="replace")) if item else ""
+    return word if _CONTAINERS.fullmatch(word) else ""
 
 
 def _virtual_by_firmware(evidence: Evidence) -> Read[bool] | None:

@@ -82,18 +82,18 @@ class Link:
         """What it is compared with on other nodes: the port of the same name."""
         return {"port": self.name}
 
-    @property
+    @cached_property
     def link_layer(self) -> Fact[str]:
         """``InfiniBand``, ``Ethernet``, or what else the kernel says."""
         return self._entry.text("link_layer", r"[A-Za-z]{1,32}", "a link layer")
 
-    @property
+    @cached_property
     def state(self) -> Fact[str]:
         """The logical state, e.g. ``ACTIVE``."""
         fact = self._entry.text("state", r"[0-9]: [A-Z_ ]{2,24}", "a port state")
         return mapped(fact, lambda text: text.partition(": ")[2])
 
-    @property
+    @cached_property
     def link(self) -> Fact[str]:
         """``ACTIVE`` where it carries traffic, else its states, e.g. ``DOWN, Polling``; the note says why."""
         state = self.state
@@ -141,7 +141,7 @@ class Link:
         words = (f"{rate.value:g} Gb/s", rate.note, layer.value)
         return Read(" ".join(filter(None, words)), rate.evidence)
 
-    @property
+    @cached_property
     def line_rate_gbps(self) -> Fact[float]:
         """The rate of the link in Gbit/s; the note has its lanes, e.g. ``4X NDR``."""
         fact = self._entry.text("rate", r"[0-9]{1,5}(\.[0-9]{1,3})? Gb/sec( \(.{1,24}\))?", "a rate")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpuassay.facts import amd, amdgpu_log, gpu, host, kernel_log, nvidia
 from gpuassay.facts.adapters import Adapters
 from gpuassay.facts.amdgpu_log import AmdgpuLog
+from gpuassay.facts.exposure import Exposure
 from gpuassay.facts.fabric import Fabric
 from gpuassay.facts.kernel_log import KernelLog
 from gpuassay.facts.leftovers import SharedMemory
@@ -209,6 +210,11 @@ class Node:
         return host.uptime_hours(self._evidence)
 
     @cached_property
+    def exposure(self) -> Exposure:
+        """What lies open on it."""
+        return Exposure(self._evidence)
+
+    @cached_property
     def settings(self) -> Settings:
         """How it is set up: limits, memory, processors, file systems, services."""
         return Settings(self._evidence, self._bus)
@@ -245,6 +251,8 @@ class Node:
                 return self._shows_port(self.roce_ports, ETHERNET)
             case "infiniband":
                 return self._shows_port(self.fabric.infiniband_ports, INFINIBAND)
+            case "dpu":
+                return self.exposure.has_dpu
             case "vm":
                 return host.is_virtual(self._evidence)
             case "bare_metal":

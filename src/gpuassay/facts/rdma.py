@@ -91,14 +91,14 @@ class Port(Link):
             return Unread("unsupported", f"{link_layer.value} does not route by GID", link_layer.evidence)
         return self.gids
 
-    @property
+    @cached_property
     def netdev(self) -> Fact[str]:
         """Its network interface: the one of NCCL's choice, else any that the GID table or the bus names."""
         gids = self.gids
         if isinstance(gids, Unread):
             return gids
         names = [gid.netdev for gid in (nccl_choice(gids.value), *gids.value) if gid.netdev]
-        names += [name for name, one in self._around.net.items() if self._is_behind(one)]
+        names = names or [name for name, one in self._around.net.items() if self._is_behind(one)]
         if names:
             return Read(names[0], gids.evidence)
         why = f"no entry of {self.name}'s GID table names an interface"
@@ -110,7 +110,7 @@ class Port(Link):
         address = interface.text("pci")
         return isinstance(address, Read) and address.value == self.bus_address
 
-    @property
+    @cached_property
     def mtu(self) -> Fact[int]:
         """The MTU of that interface in bytes."""
         netdev = self.netdev

@@ -249,6 +249,14 @@ QUESTIONS = (
         purpose="Names the version of ROCm that is installed on the host.",
     ),
     Question(
+        id="exposure",
+        how="library",
+        what=("access",),
+        purpose="Looks at modes and owners of a short list of management devices, key files and sockets, and"
+        " for four known ports that are listened on; opens no key, connects to nothing.",
+        deadline_s=10,
+    ),
+    Question(
         id="kmsg",
         how="library",
         what=("kmsg",),

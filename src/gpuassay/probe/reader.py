@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from gpuassay.probe import amd, dcb, hosttrees, leftovers, localfiles, nccl, packages, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
+from gpuassay.probe.exposure import exposure
 from gpuassay.probe.files import attributes, whole
 from gpuassay.probe.items import Question
 from gpuassay.probe.kmsg import kmsg
@@ -36,6 +37,7 @@ LIBRARIES = {
     "cpuinfo": system.cpuinfo,
     "clock": system.clock,
     "dcb": dcb.dcb,
+    "exposure": exposure,
     "nccl": nccl.nccl,
     "cmdline": localfiles.cmdline,
     "mounts": localfiles.mounts,
