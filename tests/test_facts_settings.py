@@ -190,9 +190,18 @@ def test_an_arm_smmu_is_said_apart() -> None:
 @pytest.mark.parametrize(("said", "mode"), [("Translated", "translated"), ("Passthrough", "passthrough")])
 def test_the_boot_log_tells_where_the_groups_do_not(said: str, mode: str) -> None:
     """A recording made from a customer's files may have a log and nothing else."""
-    log = f"6,1,913542,-;iommu: Default domain type: {said}\n"
+    log = f"6,1,913542,-;iommu: Default domain type: {said}\n6,2,1204411,-;AMD-Vi: Virtual APIC enabled\n"
     assert value(settings(iommu=absent("not_found"), kmsg=log).dma.iommu) == mode
     assert unread(settings(iommu=absent("denied", "no"), kmsg="6,1,1,-;boot\n").dma.iommu).kind == "denied"
+
+
+def test_a_default_without_an_iommu_translates_nothing() -> None:
+    """The kernel prints its default whether or not one is there; nor does it matter where no GPU is."""
+    log = "6,1,913542,-;iommu: Default domain type: Translated\n"
+    assert unread(settings(iommu=absent("not_found"), kmsg=log).dma.iommu).kind == "not_found"
+    active = f"{log}6,2,1204411,-;DMAR: IOMMU enabled\n"
+    assert unread(settings(iommu={}, kmsg=active, pci={}).dma.iommu).kind == "not_found"
+    assert value(settings(iommu={}, kmsg=active).dma.iommu) == "off"
 
 
 def test_an_unknown_type_of_group_is_garbled() -> None:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _MODES = {"identity": "passthrough", "DMA": "translated", "DMA-FQ": "translated"}
 _ELSEWHERE = frozenset({"unmanaged", "blocked", "SVA", "platform"})
 _SAID = re.compile(rb"iommu: Default domain type: (Translated|Passthrough)")
+# The kernel says its default also where no IOMMU is on; these lines come from one that is.
+_ON = re.compile(
+    rb"AMD-Vi: |DMAR: IOMMU enabled|DMAR: Intel\(R\) Virtualization|arm-smmu-v3 |to iommu group "
+)
 _IN_LOG = {b"Translated": "translated", b"Passthrough": "passthrough"}
 _TOLD = 8
 
@@ -72,7 +76,8 @@ class Dma:
     def iommu(self) -> Fact[str]:
         """``off``, ``passthrough`` or ``translated``; translated by an Arm SMMU is said apart."""
         mode = self._from_groups()
-        if isinstance(mode, Unread):
+        groups_unread = document(self._evidence, "iommu").unread is not None
+        if isinstance(mode, Unread) and (groups_unread or isinstance(self._endpoints, Read)):
             mode = self._from_log(mode)
         if isinstance(mode, Read) and mode.value == "translated" and self._arm:
             return Read("translated by an Arm SMMU", mode.evidence, mode.note)
@@ -130,7 +135,7 @@ class Dma:
         """Take the kernel's own word from the boot, where the groups do not tell; else the reason stays."""
         log = take(self._evidence, "kmsg")
         said = _SAID.search(log.value.out) if isinstance(log, Read) else None
-        if said is None:
+        if not isinstance(log, Read) or said is None or not _ON.search(log.value.out):
             return lack
         return Read(_IN_LOG[said[1]], log.evidence, f"the kernel log says {said[0].decode()}; {self._said}")
 
