@@ -101,7 +101,36 @@ def device(index: int, bus: int, **changes: Any) -> dict[str, Any]:
             "banks": {"max": 3840, "high": 0, "partial": 0, "low": 0, "none": 0},
         },
         "pcie": {"gen": 5, "gen_max": 5, "width": 16, "width_max": 16},
+        "nvlink": nvlink(),
+        "fabric": fabric(),
         **health.gpu(power_mw=195_680, degrees=39),
+        **changes,
+    }
+
+
+def nvlink(links: int = 18, **changes: Any) -> dict[str, Any]:
+    """Make what NVML says of the NVLinks of a healthy Blackwell GPU."""
+    counts = ("malformed", "overrun", "receive", "remote", "integrity", "recovered", "recovery_failed")
+    older = mark("unsupported", "NVML: Not Supported (3)")
+    counters = dict.fromkeys(("replay", "recovery", "crc_flit", "crc_data"), older)
+    rates = {name: [4095] * links for name in ("effective_ber", "symbol_ber")}
+    return {
+        "active": [True] * links,
+        "speed_mbps": [53125] * links,
+        "counters": {**counters, **{name: [0] * links for name in counts}, **rates},
+        **changes,
+    }
+
+
+def fabric(**changes: Any) -> dict[str, Any]:
+    """Make what NVML says of the fabric of a healthy GPU on an HGX board."""
+    return {
+        "state": 3,
+        "status": 0,
+        "cluster": "00000000-0000-0000-0000-000000000000",
+        "clique": 0,
+        "health_mask": 0x80,
+        "health_summary": 1,
         **changes,
     }
 

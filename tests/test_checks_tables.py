@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuassay.facts import Gpu, Nic, Node, Port
+from gpuassay.facts import Gpu, Nic, Node, Port, RackPool
 from gpuassay.judge.catalog import TIERS, load_catalog
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.versions import SCHEMES
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 TABLES = tomllib.loads((ROOT / "thresholds.toml").read_text(encoding="utf-8"))
 CATALOG = load_catalog(ROOT / "thresholds.toml", ROOT / "advisories.toml")
 GUIDE = (ROOT / "docs" / "thresholds.md").read_text(encoding="utf-8")
-SUBJECTS = {"node": Node, "gpu": Gpu, "port": Port, "nic": Nic}
+SUBJECTS = {"node": Node, "gpu": Gpu, "port": Port, "nic": Nic, "cluster": RackPool}
 
 
 def checks() -> dict[str, ast.FunctionDef]:

@@ -49,6 +49,7 @@ HEALTHY = small(
     shm={"size_bytes": 100, "free_bytes": 40, "owners": {"0": {"files": 1, "bytes": 60}}, "newest_age_s": 5},
     limits="Max locked memory         unlimited            unlimited            bytes     \n",
     uptime="7200.00 1.00\n",
+    imex="Node #0   - 192.0.2.1   - READY\n\n Nodes From\\To  0\n       0        C\nDomain State: UP\n",
 )
 DOCUMENTS = sorted(key for key, content in HEALTHY.items() if isinstance(content, dict))
 ITEMS = [
@@ -56,7 +57,8 @@ ITEMS = [
     *("amdgpu", "amdgpu-version", "kfd", "rocm", "amd-smi"),
 ]
 STATUSES = ["ok", "not_found", "denied", "timed_out", "failed", "unsupported"]
-NEEDS = ["gpu", "nvidia", "amd", "rdma", "roce", "infiniband", "vm", "bare_metal", "slurm", ""]
+NVLINK = ["nvlink", "nvswitch", "nvl72", "imex"]
+NEEDS = ["gpu", "nvidia", "amd", *NVLINK, "rdma", "roce", "infiniband", "vm", "bare_metal", "slurm", ""]
 
 FLAGS = (False, True)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
@@ -84,6 +86,11 @@ def facts(node: Node) -> Iterator[tuple[str, Any]]:
                 "amdgpu_log",
             ):
                 yield name, getattr(subject, name)
+    for part in (node.rack, node.imex, *(part for gpu in node.gpus for part in (gpu.nvlink, gpu.fabric))):
+        for name in dir(type(part)):
+            fact = None if name.startswith("_") else getattr(part, name)
+            if isinstance(fact, (Read, Unread)):
+                yield name, fact
     for need in NEEDS:
         yield need, node.shows(need)
     for domain in ("gpu", "port", "node"):
@@ -116,6 +123,10 @@ SOUND: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(["fatal", "nonfatal"], is_count),
     **dict.fromkeys(["corrected_per_hour", "replays_per_minute"], lambda value: value >= 0),
     "left_share": lambda value: 0 <= value <= 1,
+    **dict.fromkeys(["up", "slow", "packet_errors", "recoveries", "replays", "crc_errors"], is_count),
+    **dict.fromkeys(["domains", "outside", "members", "unready", "unconnected", "other_versions"], is_count),
+    "running": is_among(*FLAGS),
+    "effective_ber": lambda value: 0 <= value <= 15,
     **dict.fromkeys(["uncorrected_errors", "corrected_errors", "lifetime_uncorrected_errors"], is_count),
     **dict.fromkeys(["sram_threshold_exceeded", "inforom_valid", "power_brake"], is_among(*FLAGS)),
     **dict.fromkeys(["hw_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown"], is_among(*FLAGS)),

@@ -76,6 +76,29 @@ def test_row_remaps_are_read_or_unsupported() -> None:
         assert {value(gpu.remap_pending) for gpu in gpus} == {False}
 
 
+def test_the_fabric_of_every_log() -> None:
+    """A board has no cluster, a rack has one; one GPU has an unhealthy route, one is lost."""
+    logs = {log.stem: read(log) for log in LOGS}
+    for name in ("qx_b200", "qx_gb200", "qx_gb300"):
+        for gpu in logs[name].gpus:
+            assert (value(gpu.fabric.state), value(gpu.fabric.status)) == ("completed", "success")
+            assert (value(gpu.fabric.faults), value(gpu.fabric.unsettled)) == ("none", "none")
+    assert value(logs["qx_b200"].rack.outside) == 8
+    assert value(logs["qx_gb300"].rack.domain) == "00000001-0000-0000-0000-000000000001.32766"
+    degraded = [value(gpu.fabric.faults) for gpu in logs["mock_qx_gb200_fabric-degraded"].gpus]
+    assert degraded[0] == "none"
+    assert "unhealthy" in degraded[1]
+    assert unread(logs["mock_qx_gb200_lost"].gpus[1].fabric.state).kind == "failed"
+    assert unread(logs["qx_a100"].gpus[0].fabric.state).kind == "unsupported"
+    shows = {
+        name: [getattr(log.shows(need), "value", None) for need in ("nvswitch", "nvl72")]
+        for name, log in logs.items()
+    }
+    assert shows["qx_gb300"] == shows["qx_gb200"] == [True, True]
+    assert shows["qx_b200"] == [True, False]
+    assert shows["qx_a100"] == shows["qx_t4"] == shows["qx_a10g_515"] == [False, False]
+
+
 @pytest.mark.parametrize("share", [3, 7, 11])
 @pytest.mark.parametrize("log", LOGS, ids=lambda path: path.stem)
 def test_a_cut_log_loses_no_gpu(log: Path, share: int) -> None:

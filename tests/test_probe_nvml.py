@@ -60,6 +60,19 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return fakenvml.build(tmp_path_factory.mktemp("nvml") / "lib")
 
 
+UNSUPPORTED = {"unread": "unsupported", "why": "NVML: Not Supported (3)", "code": 3}
+NVLINK_5 = {
+    "active": [True] * 18,
+    "speed_mbps": [53125] * 18,
+    "counters": {
+        **dict.fromkeys(("replay", "recovery", "crc_flit", "crc_data"), UNSUPPORTED),
+        **dict.fromkeys(("malformed", "overrun", "receive", "remote", "integrity"), [0] * 18),
+        **dict.fromkeys(("recovered", "recovery_failed"), [0] * 18),
+        **dict.fromkeys(("effective_ber", "symbol_ber"), [4095] * 18),
+    },
+}
+
+
 def ask(environment: dict[str, str], deadline_s: float = 60, stall_s: float = 30) -> dict[str, Any]:
     """Ask for the item."""
     code = ASK.format(deadline_s=deadline_s, stall_s=stall_s)
@@ -107,6 +120,15 @@ def test_a_healthy_machine(library: Path, tmp_path: Path) -> None:
         },
         "retired_pages_pending": {"unread": "unsupported", "why": "NVML: Not Supported (3)", "code": 3},
         "pcie": {"gen": 5, "gen_max": 5, "width": 16, "width_max": 16},
+        "nvlink": NVLINK_5,
+        "fabric": {
+            "state": 3,
+            "status": 0,
+            "cluster": "00000000-0000-0000-0000-000000000000",
+            "clique": 0,
+            "health_mask": 128,
+            "health_summary": 1,
+        },
     }
 
 

@@ -49,6 +49,11 @@ B200 = {
     "gpu.pcie_gen_max": "5",
     "gpu.pcie_width": "16",
     "gpu.pcie_width_max": "16",
+    "gpu.nvlinks": "18",
+    "gpu.field_164": "53125",
+    **{f"gpu.field_{field}": "0" for field in (206, 207, 208, 209, 211, 213, 214)},
+    **{f"gpu.field_{field}": "4095" for field in (220, 222)},
+    "gpu.fabric": "3 0 0 128 1",
     **{f"{index}.uuid": f"GPU-{index:08x}-0000-0000-0000-000000000000" for index in range(8)},
     **{f"{index}.pci": f"00000000:{0x1A + index:02X}:00.0 290110DE 199910DE" for index in range(8)},
 }

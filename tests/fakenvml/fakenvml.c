@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15 };
+enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15, ARGUMENT_VERSION_MISMATCH = 25 };
 
 typedef int Return;
 typedef unsigned int Number;
@@ -232,12 +232,15 @@ Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device device, Number *count, Pr
     return processes(device, "graphics", count, out);
 }
 
-/* "field_230 0" is a value, "field_230 !2" a refusal; what is not there is not supported, and the call succeeds. */
+/* "field_230 0" is a value, "field_230 !2" a refusal, "field_164_5 0" the value of link 5; what is not there is not supported, and the call succeeds. */
 Return nvmlDeviceGetFieldValues(Device device, int count, Field *fields) {
     for (int i = 0; i < count; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "field_%u", fields[i].id);
+        char name[32];
+        snprintf(name, sizeof name, "field_%u_%u", fields[i].id, fields[i].scope);
         fields[i].type = 1;
+        fields[i].status = number(device, name, &fields[i].value.number);
+        if (fields[i].status != NOT_SUPPORTED) continue;
+        snprintf(name, sizeof name, "field_%u", fields[i].id);
         fields[i].status = number(device, name, &fields[i].value.number);
     }
     return SUCCESS;
@@ -271,5 +274,55 @@ Return nvmlDeviceGetSramEccErrorStatus(Device device, Sram *out) {
 
 Return nvmlDeviceGetRowRemapperHistogram(Device device, Histogram *out) {
     return numbers(device, "banks", &out->max, &out->high, &out->partial, &out->low, &out->none);
+}
+#endif
+
+/* Its NVLinks and their fabric */
+
+/* "nvlinks 18 3" are 18 links, of which number 3 is down. */
+Return nvmlDeviceGetNvLinkState(Device device, Number link, Number *out) {
+    Number count = 0, down = 999, rest;
+    Return status = numbers(device, "nvlinks", &count, &down, &rest, &rest, &rest);
+    if (status == SUCCESS && link >= count) return INVALID_ARGUMENT;
+    if (status == SUCCESS) *out = link != down;
+    return status;
+}
+
+Return nvmlDeviceGetNvLinkErrorCounter(Device device, Number link, Number counter, unsigned long long *out) {
+    char name[24];
+    (void)link;
+    snprintf(name, sizeof name, "counter_%u", counter);
+    return whole(device, name, out);
+}
+
+/* "fabric 3 0 32766 426 1": state, status, clique, health mask and summary; "cluster" is the first byte of the
+ * UUID; "fabric_form 2" is the newest form of the question that this library knows. */
+typedef struct { unsigned char cluster[16]; Number status, clique, state; } Fabric;
+typedef struct { Number version; Fabric fabric; Number mask; unsigned char summary; } FabricV;
+
+static Return fabric(Device device, Fabric *out, Number *mask, Number *summary) {
+    Number cluster = 0;
+    Return status = numbers(device, "fabric", &out->state, &out->status, &out->clique, mask, summary);
+    if (status != SUCCESS) return status;
+    number(device, "cluster", &cluster);
+    memset(out->cluster, 0, sizeof out->cluster);
+    out->cluster[0] = cluster;
+    return SUCCESS;
+}
+
+Return nvmlDeviceGetGpuFabricInfo(Device device, Fabric *out) {
+    Number mask, summary;
+    return fabric(device, out, &mask, &summary);
+}
+
+#ifndef OLD
+Return nvmlDeviceGetGpuFabricInfoV(Device device, FabricV *out) {
+    Number mask = 0, summary = 0, form = 3;
+    number(device, "fabric_form", &form);
+    if (out->version >> 24 > form) return ARGUMENT_VERSION_MISMATCH;
+    Return status = fabric(device, &out->fabric, &mask, &summary);
+    out->mask = mask;
+    if (out->version >> 24 > 2) out->summary = summary;
+    return status;
 }
 #endif

@@ -14,7 +14,7 @@ from gpuassay.evidence.item import Item
 from gpuassay.evidence.meta import Meta
 from gpuassay.evidence.writer import RecordingWriter, add_measurement
 from gpuassay.judge.names import expand
-from recorded import cpu_vm, hgx_b200, hgx_h200, mi300x_cpx, mi355x
+from recorded import cpu_vm, gb300, hgx_b200, hgx_h200, mi300x_cpx, mi355x
 from recorded.description import FIXTURES, DescriptionError, describe, healthy
 from recorded.overlay import OverlayError
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MODELS: dict[str, Callable[[str, int], list[Item]]] = {
     "cpu_vm": cpu_vm.node,
+    "gb300_rack": gb300.one_rack,
+    "gb300_half_racks": gb300.half_racks,
     "hgx_b200": hgx_b200.node,
     "hgx_h200": hgx_h200.node,
     "mi300x_cpx": mi300x_cpx.node,

@@ -52,6 +52,7 @@ def node(name: str, _index: int) -> list[Item]:
     )
     return [
         *HOST.items(name, devices=devices),
+        absent("imex", {"command": ["nvidia-imex-ctl", "-N"]}, f"nvidia-imex-ctl: {NO_FILE}"),
         absent("nvml", {"library": "nvml"}, "libnvidia-ml.so.1: cannot open shared object file: " + NO_FILE),
         absent("nvidia-smi-xml", {"command": ["nvidia-smi", "-q", "-x"]}, f"nvidia-smi: {NO_FILE}"),
     ]

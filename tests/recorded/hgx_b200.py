@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import fabric, health, measurements
+from recorded import fabric, health, measurements, nvlink
 from recorded.host import Host, no_amdgpu
-from recorded.items import dashed, file, library, made_up, tree
+from recorded.items import NO_FILE, absent, dashed, file, library, made_up, tree
 from recorded.software import Software
 
 if TYPE_CHECKING:
@@ -60,11 +60,13 @@ def node(name: str, index: int) -> list[Item]:
     )
     return [
         *HOST.items(name, kernel_log(), devices),
+        NO_IMEX,
         library("nvml", "nvml", nvml(name)),
         measurements.dcgm_diag(GPUS),
     ]
 
 
+NO_IMEX = absent("imex", {"command": ["nvidia-imex-ctl", "-N"]}, f"nvidia-imex-ctl: {NO_FILE}")
 MODULE = (
     f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {DRIVER}  Release Build  (example@builder)\n"
     "GCC version:  gcc version 13.3.0 (Ubuntu 13.3.0-6ubuntu2~24.04)\n"
@@ -236,5 +238,7 @@ def device(name: str, rail: int) -> dict[str, Any]:
         },
         "retired_pages_pending": {"unread": "unsupported", "why": "NVML: Not Supported (3)", "code": 3},
         "pcie": {"gen": 5, "gen_max": 5, "width": 16, "width_max": 16},
+        "nvlink": nvlink.links(),
+        "fabric": nvlink.fabric(),
         **health.gpu(power_mw=195_000 + 700 * rail, degrees=38 + rail),
     }

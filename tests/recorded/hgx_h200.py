@@ -10,7 +10,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from recorded import fabric, hgx_b200
+from recorded import fabric, hgx_b200, nvlink
 from recorded.hgx_b200 import FRONT_ENDS, GPUS, adapter, front_end, function, nic
 from recorded.items import encode, made_up, tree
 
@@ -72,6 +72,8 @@ def _nvml(nvml: dict[str, Any]) -> dict[str, Any]:
             "memory_total_bytes": 143_771 * 1024**2,
         }
         device["usage"]["power_mw"] = POWER_MW
+        device["nvlink"] = nvlink.older_links()
+        device["fabric"] |= {"health_mask": 0, "health_summary": 0}
     return nvml
 
 

@@ -42,12 +42,16 @@ LIMITS = "".join(
 # What adjtimex(2) answers on a host that chrony disciplines: TIME_OK, STA_NANO | STA_PLL.
 CLOCK = {"state": 0, "status": 0x2001, "offset_us": 1.7, "maxerror_us": 8500, "esterror_us": 12}
 
-BOOT: tuple[Record, ...] = (
-    (5, 0, f"Linux version {KERNEL} (buildd@example) (gcc-13 13.3.0) #137-Ubuntu SMP PREEMPT_DYNAMIC"),
-    (6, 0, "Command line: BOOT_IMAGE=/boot/vmlinuz ro iommu=pt console=tty0"),
-    (6, 4100233, "systemd[1]: Detected architecture x86-64."),
-    (6, 5021876, "EXT4-fs (sda2): mounted filesystem ro with ordered data mode. Quota mode: none."),
-)
+
+def boot(machine: str) -> tuple[Record, ...]:
+    """Return the boot messages of the kernel."""
+    architecture = {"x86_64": "x86-64", "aarch64": "arm64"}[machine]
+    return (
+        (5, 0, f"Linux version {KERNEL} (buildd@example) (gcc-13 13.3.0) #137-Ubuntu SMP PREEMPT_DYNAMIC"),
+        (6, 0, "Command line: BOOT_IMAGE=/boot/vmlinuz ro iommu=pt console=tty0"),
+        (6, 4100233, f"systemd[1]: Detected architecture {architecture}."),
+        (6, 5021876, "EXT4-fs (sda2): mounted filesystem ro with ordered data mode. Quota mode: none."),
+    )
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class Host:
     memory: int
     uptime: float
     virt: str = "none"
+    machine: str = "x86_64"
     software: Software = field(default_factory=Software)
 
     def items(self, node: str, log: Iterable[Record] = (), devices: Iterable[Item] = ()) -> list[Item]:
@@ -78,14 +83,13 @@ class Host:
             file("boot-id", "/proc/sys/kernel/random/boot_id", f"{boot_id}\n"),
             file("uptime", "/proc/uptime", f"{self.uptime:.2f} {idle:.2f}\n"),
             file("limits", "/proc/self/limits", LIMITS),
-            library("cpuinfo", "cpuinfo", {"model": self.cpu, "hypervisor": self.virt != "none"}),
+            library("cpuinfo", "cpuinfo", {"model": self.cpu, "hypervisor": self._hypervisor()}),
             tree("dmi", "/sys/class/dmi/id", self._dmi()),
             library("clock", "adjtimex", CLOCK),
             *devices,
             exposure.item(virtual=self.virt != "none"),
             *settings.items(self, devices),
-            health.shm(self.memory),
-            kernel_log((*BOOT, *log)),
+from recorded import exposure, health, settings
             *self.software.items(),
             command("virt", ["systemd-detect-virt"], f"{self.virt}\n", status=int(self.virt == "none")),
         ]
@@ -94,13 +98,18 @@ class Host:
         return {
             "hostname": node,
             "kernel": KERNEL,
-            "machine": "x86_64",
+            "machine": self.machine,
             "python": "3.12.3",
             "uid": 0,
             "cpus": self.cpus,
             "memory_bytes": self.memory,
             "page_size": 4096,
         }
+
+    def _hypervisor(self) -> bool | dict[str, str]:
+        if self.machine == "x86_64":
+            return self.virt != "none"
+        return {"unread": "not_found", "why": "this architecture has no flag for it"}
 
     def _dmi(self) -> dict[str, str]:
         return {

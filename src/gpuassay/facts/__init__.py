@@ -12,6 +12,7 @@ from gpuassay.facts.gpu import Gpu
 from gpuassay.facts.link import twins
 from gpuassay.facts.nics import Nic
 from gpuassay.facts.node import Node
+from gpuassay.facts.racks import RackPool, rack_pools
 from gpuassay.facts.rdma import Port
 from gpuassay.facts.text import natural
 from gpuassay.judge.fact import Read, Unread
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from gpuassay.judge.fact import Fact
     from gpuassay.judge.site import Site
 
-__all__ = ["Fleet", "Gpu", "Nic", "Node", "Port", "fleet"]
+__all__ = ["Fleet", "Gpu", "Nic", "Node", "Port", "RackPool", "fleet"]
 
 
 class Fleet:
@@ -48,6 +49,11 @@ class Fleet:
     def roce_ports(self) -> tuple[Port, ...]:
         """The RoCE ports of the compute fabric."""
         return tuple(port for node in self.nodes for port in node.roce_ports)
+
+    @cached_property
+    def rack_pools(self) -> tuple[RackPool, ...]:
+        """The pools with nodes of racks whose machines NVLink joins."""
+        return rack_pools(self.nodes)
 
     @cached_property
     def infiniband_ports(self) -> tuple[Port, ...]:
@@ -84,4 +90,4 @@ def fleet(recording: Recording, site: Site) -> Fleet:
 def _node(name: str, recording: Recording, site: Site) -> Node:
     evidence, pool = recording.nodes.get(name), site.pool_of(name)
     answered = evidence if evidence is not None and evidence.answered else None
-    return Node(name, answered, pool.ports if pool else ())
+    return Node(name, answered, pool.ports if pool else (), pool.name if pool else "")

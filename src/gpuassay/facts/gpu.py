@@ -11,6 +11,8 @@ from gpuassay.facts.gpu_condition import Condition
 from gpuassay.facts.gpu_health import Health
 from gpuassay.facts.gpu_told import undivided
 from gpuassay.facts.nvidia import Device
+from gpuassay.facts.nvlink import NvLink
+from gpuassay.facts.nvlink_fabric import Fabric
 from gpuassay.facts.pci import lanes, unseen
 from gpuassay.facts.record import Record
 from gpuassay.facts.text import graver
@@ -150,6 +152,16 @@ class Gpu(Division):
         """The generation of its link's speed now; it drops while the GPU is idle."""
         bus, driver = self._function.generation(), self._device.entry.record("pcie").count("gen", most=9)
         return driver if isinstance(bus, Unread) and isinstance(driver, Read) else bus
+
+    @property
+    def nvlink(self) -> NvLink:
+        """Its NVLinks."""
+        return NvLink(self._device.entry)
+
+    @property
+    def fabric(self) -> Fabric:
+        """Its place in an NVLink fabric."""
+        return Fabric(self._device.entry)
 
     def _lanes(self, key: str) -> Fact[int]:
         fact = self._device.entry.record("pcie").count(key, most=255)

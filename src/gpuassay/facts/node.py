@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gpuassay.facts import amd, amdgpu_log, gpu, host, kernel_log, nvidia
+from gpuassay.facts import amd, amdgpu_log, gpu, host, imex, kernel_log, nvidia, nvlink_fabric
 from gpuassay.facts.adapters import Adapters
 from gpuassay.facts.amdgpu_log import AmdgpuLog
 from gpuassay.facts.exposure import Exposure
@@ -16,6 +16,7 @@ from gpuassay.facts.link import ETHERNET, INFINIBAND
 from gpuassay.facts.nics import Nics
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
 from gpuassay.facts.pci_errors import PciErrors
+from gpuassay.facts.racks import Membership
 from gpuassay.facts.record import mapped
 from gpuassay.facts.settings import Settings
 from gpuassay.facts.source import Silence
@@ -23,9 +24,10 @@ from gpuassay.facts.versions import COMPONENTS, Versions
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from gpuassay.facts.gpu import Gpu
+    from gpuassay.facts.imex import Imex
     from gpuassay.facts.nics import Nic
     from gpuassay.facts.rdma import Port
     from gpuassay.facts.source import Evidence
@@ -38,9 +40,12 @@ _SILENT = Unread("not_found", "no evidence from this node")
 class Node:
     """A node. Everything is read from its evidence when it is first asked for."""
 
-    def __init__(self, name: str, evidence: Evidence | None, fabric: Iterable[str] = ()) -> None:
+    def __init__(
+        self, name: str, evidence: Evidence | None, fabric: Iterable[str] = (), pool: str = ""
+    ) -> None:
         """Without evidence a node is silent. ``fabric`` names the compute ports that are declared, if any."""
         self.name = name
+        self.pool = pool
         self.silence = None if evidence else _SILENT
         self._evidence: Evidence = evidence or Silence(_SILENT)
         self._fabric = frozenset(fabric)
@@ -157,6 +162,18 @@ class Node:
         """What lies in its shared memory, /dev/shm."""
         return SharedMemory(self._evidence, [one.condition.at_work for one in self.gpus])
 
+    # --- NVLink ----------------------------------------------------------------------------------
+
+    @property
+    def rack(self) -> Membership:
+        """Its place in a rack whose machines NVLink joins."""
+        return Membership(self.gpus)
+
+    @cached_property
+    def imex(self) -> Imex:
+        """The daemon by which the machines of a rack share GPU memory."""
+        return imex.read(self._evidence)
+
     # --- ports -----------------------------------------------------------------------------------
 
     @property
@@ -253,6 +270,8 @@ class Node:
                 return self._shows_port(self.fabric.infiniband_ports, INFINIBAND)
             case "dpu":
                 return self.exposure.has_dpu
+            case "nvlink" | "nvswitch" | "nvl72" | "imex":
+                return self._shows_scale_up(need)
             case "vm":
                 return host.is_virtual(self._evidence)
             case "bare_metal":
@@ -285,6 +304,44 @@ class Node:
         if listed or any(function.vendor in vendors for function in self._bus.gpus):
             return Read(value=True, evidence=self._bus.evidence)
         return mapped(self._bus.count, lambda _: False)
+
+    def _shows_scale_up(self, need: str) -> Fact[bool]:
+        """Tell the same of what joins GPUs beside the network."""
+        match need:
+            case "nvlink":
+                return self._shows_nvlink()
+            case "nvswitch":
+                return self._bus.switches or self._shows_fabric(nvlink_fabric.in_fabric)
+            case "nvl72":
+                return self._shows_fabric(nvlink_fabric.in_rack)
+        return self.imex.running
+
+    def _shows_nvlink(self) -> Fact[bool]:
+        """Tell whether there is anything that NVLink could join: another GPU here, or one through a switch.
+
+        More than one GPU say by their product what they have. One that is alone may rightly have no link up:
+        a virtual machine that was given one of eight, or a Grace Hopper.
+        """
+        here = self._shows_gpu(NVIDIA)
+        if isinstance(here, Unread) or not here.value:
+            return here
+        functions = sum(function.vendor == NVIDIA for function in self._bus.gpus)
+        up = (one.nvlink.up for one in self.gpus)
+        linked = any(isinstance(fact, Read) and fact.value for fact in up)
+        if linked or max(functions, len(self._driver.devices)) > 1:
+            return here
+        return self._shows_fabric(nvlink_fabric.in_rack)
+
+    def _shows_fabric(
+        self, tells: Callable[[tuple[str, ...], nvlink_fabric.Fabric], Fact[bool]]
+    ) -> Fact[bool]:
+        """Tell whether one of its GPUs is surely in a fabric, or surely not; else the first says why."""
+        here = self._shows_gpu(NVIDIA)
+        if isinstance(here, Unread) or not here.value:
+            return here
+        told = [tells(one.models, one.fabric) for one in self.gpus]
+        sure = [fact for fact in told if isinstance(fact, Read)]
+        return next((fact for fact in sure if fact.value), (sure or told)[0])
 
     def _shows_port(self, ports: tuple[Port, ...], link_layer: str) -> Fact[bool]:
         """Tell whether one of these is surely of a link layer; of those in doubt the first says why."""

@@ -25,6 +25,7 @@ AMD: Final = "1002"
 # (MI300 and later) or "other display controller" (MI100, MI200); its VGA controllers are graphics cards and
 # those of server boards. NVSwitches are bridges (0680), audio is 0403, USB is 0c03: none of them is a GPU.
 _GPU_CLASSES = {NVIDIA: ("0300", "0302"), AMD: ("1200", "0380")}
+_SWITCH_CLASS = "0680"
 _DRIVERS = {"nvidia": NVIDIA, "amdgpu": AMD}
 
 # A function that no longer answers reads as all ones; 63 is what that makes of the width of its link.
@@ -176,6 +177,12 @@ class Bus:
         return tuple(sorted(found))
 
     @cached_property
+    def switches(self) -> Fact[bool] | None:
+        """Whether it shows an NVSwitch; None if it does not, for not every board has them on its bus."""
+        found = (_vendor_and_class(entry) for name, entry in self._devices.items())
+        return Read(value=True, evidence=self._devices.evidence) if (NVIDIA, _SWITCH_CLASS) in found else None
+
+    @cached_property
     def _classified(self) -> tuple[Function | Unread, ...]:
         return tuple(found for found in self._classify() if found is not None)
 
@@ -212,6 +219,13 @@ def _vendor(entry: Record) -> Fact[str]:
     if isinstance(kind, Unread):
         return kind
     return Read(vendor.value if kind.value.startswith(_GPU_CLASSES[vendor.value]) else "", vendor.evidence)
+
+
+def _vendor_and_class(entry: Record) -> tuple[str, str]:
+    vendor, kind = _hex(entry, "vendor", 4), _hex(entry, "class", 6)
+    if isinstance(vendor, Unread) or isinstance(kind, Unread):
+        return "", ""
+    return vendor.value, kind.value[:4]
 
 
 def _hex(entry: Record, key: str, digits: int) -> Fact[str]:

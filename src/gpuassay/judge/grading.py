@@ -97,6 +97,8 @@ class Grading:
         if isinstance(reference, Unread):
             reason = f"{seen.metric} cannot be compared with {limit.of}: {reference.why}"
             return replace(_row(seen, ABSENT[reference.kind], reason), provisional=limit.provisional)
+        if grade and grade.verdict is Verdict.FAIL and limit.softened:  # no majority, where that only warns
+            grade = replace(grade, verdict=Verdict.WARN)
         if not _is_finite(fact.value):  # an error by every limit, also where there is nothing to compare with
             grade = limit.grade(fact.value, fact.value)
         grade = grade or limit.grade(fact.value, reference.value if reference else None)

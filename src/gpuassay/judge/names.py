@@ -45,6 +45,15 @@ def expand(expression: str) -> tuple[str, ...]:
     return tuple(sorted(nodes, key=natural))
 
 
+def folded(names: Sequence[str]) -> str:
+    """Write names as one node set, such as ``gpu[001-004]``; as a list where NodeSet cannot."""
+    try:
+        nodes = NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP)
+    except NodeSetException:
+        return ",".join(names)
+    return str(nodes) if len(nodes) == len(set(names)) else ",".join(names)
+
+
 def first_of(names: Sequence[str]) -> str:
     """Name the first few, and count the rest: "gpu1, gpu2, gpu3 and 5 more"."""
     named = ", ".join(names[:_NAMED])

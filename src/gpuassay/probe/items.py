@@ -389,6 +389,14 @@ QUESTIONS = (
         deadline_s=10,
     ),
     Question(
+        id="imex",
+        how="command",
+        what=("nvidia-imex-ctl", "-N"),
+        purpose="Asks this node's own IMEX daemon, where there is one, which nodes of its rack it can reach.",
+        deadline_s=20,
+        cap=256 * KIB,
+    ),
+    Question(
         id="nvml",
         how="library",
         what=("nvml",),

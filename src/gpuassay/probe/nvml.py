@@ -15,13 +15,14 @@ from gpuassay.probe.answer import Answer, document, unread
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.nvmlcalls import HANDLE, INIT, SYSTEM, VERSION, Call, Refusal
 from gpuassay.probe.nvmlhealth import HEALTH
+from gpuassay.probe.nvmllinks import NVLINK
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from gpuassay.probe.items import Question
 
-DEVICE = (*nvmlcalls.DEVICE, *HEALTH)
+DEVICE = (*nvmlcalls.DEVICE, *HEALTH, *NVLINK)
 """All that is asked of a GPU, in the order of asking."""
 
 STALL_S = 10.0
