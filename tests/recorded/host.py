@@ -89,7 +89,8 @@ class Host:
             *devices,
             exposure.item(virtual=self.virt != "none"),
             *settings.items(self, devices),
-from recorded import exposure, health, settings
+            health.shm(self.memory),
+            kernel_log((*boot(self.machine), *log)),
             *self.software.items(),
             command("virt", ["systemd-detect-virt"], f"{self.virt}\n", status=int(self.virt == "none")),
         ]
