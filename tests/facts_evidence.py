@@ -78,9 +78,7 @@ def function(**changes: str) -> dict[str, Any]:
         "power_state": "D0",
         "driver": "nvidia",
     }
-    return {key: value for key, value in (healthy | changes).items() if value} | {
-        "aer": health.no_pci_errors()
-    }
+    return {key: value for key, value in (healthy | changes).items() if value} | {"aer": health.NO_PCI_ERRORS}
 
 
 def device(index: int, bus: int, **changes: Any) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def function(
         "max_link_width": "16",
         "power_state": "D0",
         "numa_node": numa,
-        "aer": health.no_pci_errors(),
+        "aer": health.NO_PCI_ERRORS,
         "driver": {BRIDGE: "pcieport", GPU: "nvidia", NIC: "mlx5_core"}[kind],
     }
     return found | ({"parent": parent} if parent else {})
