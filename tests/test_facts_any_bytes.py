@@ -49,6 +49,11 @@ HEALTHY = small(
     shm={"size_bytes": 100, "free_bytes": 40, "owners": {"0": {"files": 1, "bytes": 60}}, "newest_age_s": 5},
     limits="Max locked memory         unlimited            unlimited            bytes     \n",
     uptime="7200.00 1.00\n",
+    processors={"online": "0-3", "present": "0-3", "packages": ["0-3"], "cores": ["0,2", "1,3"]},
+    numa={"node0": {"cpulist": "0-3", "memory": "33554432 kB"}, "node1": {"cpulist": "", "memory": "0 kB"}},
+    nvme={"nvme0": {"model": "EXAMPLE", "transport": "pcie", "sectors": {"nvme0n1": "1875385008"}}},
+    **{"nvme-health": {"nvme0": {"critical_warning": 0, "used_percent": 4, "spare_percent": 100}}},
+    **{"nvidia-params": 'ModifyDeviceFiles: 1\nCoherentGPUMemoryMode: "driver"\n'},
     imex="Node #0   - 192.0.2.1   - READY\n\n Nodes From\\To  0\n       0        C\nDomain State: UP\n",
 )
 DOCUMENTS = sorted(key for key, content in HEALTHY.items() if isinstance(content, dict))
@@ -75,8 +80,8 @@ XML = st.text(string.ascii_letters + "<>/&;![]\"'= \n", max_size=200).map(
 def facts(node: Node) -> Iterator[tuple[str, Any]]:
     """Ask a node, its GPUs and its ports for everything that they know."""
     told: list[Any] = [part for gpu in node.gpus for part in (gpu.health, gpu.condition)]
-    told += [node.pci_errors, node.shared_memory]
-    for subject in (node, node.fabric, *node.gpus, *node.ports, *told):
+    parts = (node.machine, node.drives, node.affinity, node.pci_errors, node.shared_memory, *told)
+    for subject in (node, node.fabric, *node.gpus, *node.ports, *parts):
         for name in dir(type(subject)):
             if not name.startswith("_") and name not in (
                 "shows",
@@ -123,6 +128,9 @@ SOUND: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(["fatal", "nonfatal"], is_count),
     **dict.fromkeys(["corrected_per_hour", "replays_per_minute"], lambda value: value >= 0),
     "left_share": lambda value: 0 <= value <= 1,
+    **dict.fromkeys(["gpus_unplaced", "gpus_far", "sockets", "cores", "threads", "count"], is_count),
+    **dict.fromkeys(["memory_mib", "clock_limit_mhz", "warning", "worst_used_percent"], is_count),
+    **dict.fromkeys(["partition_mode", "partition_mode_after_reset"], is_among("whole", "mig")),
     **dict.fromkeys(["up", "slow", "packet_errors", "recoveries", "replays", "crc_errors"], is_count),
     **dict.fromkeys(["domains", "outside", "members", "unready", "unconnected", "other_versions"], is_count),
     "running": is_among(*FLAGS),

@@ -183,6 +183,28 @@ QUESTIONS = (
         purpose="Adds up what lies in /dev/shm, by the number of its owner; no names of files, no content.",
     ),
     Question(
+        id="processors",
+        how="tree",
+        what=("/sys/devices/system/cpu",),
+        purpose="Counts the processor packages, cores and threads that are in use.",
+        cap=1 * MIB,
+    ),
+    Question(
+        id="numa",
+        how="tree",
+        what=("/sys/devices/system/node",),
+        purpose="Lists the NUMA nodes with their processors and memory.",
+        cap=1 * MIB,
+    ),
+    Question(
+        id="nvme",
+        how="tree",
+        what=("/sys/class/nvme",),
+        purpose="Lists the NVMe drives: model, firmware and size; no serial numbers.",
+        deadline_s=10,
+        cap=1 * MIB,
+    ),
+    Question(
         id="dcb",
         how="library",
         what=("netlink",),
@@ -281,6 +303,14 @@ QUESTIONS = (
         deadline_s=20,
         cap=16 * MIB,
         unless="kmsg",
+    ),
+    Question(
+        id="nvme-health",
+        how="library",
+        what=("nvme",),
+        purpose="Asks each NVMe drive for its health log (Get Log Page 02h): wear, warnings; sets nothing.",
+        deadline_s=10,
+        privilege="root",
     ),
     Question(
         id="proc-version",
