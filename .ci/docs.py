@@ -26,6 +26,7 @@ def page(suite: Suite) -> str:
         doc = suite.docs[check.id]
         limits = "\n".join(f"| `{metric}` | {limit.text} |" for metric, limit in check.limits.items())
         needs = ", ".join(check.needs) or "nothing"
+        asked = f" · profile {', '.join(check.profiles)} only" if check.profiles else ""
         parts.append(f"""
 ## {check.id}
 
@@ -34,7 +35,7 @@ def page(suite: Suite) -> str:
 *Fix:* {doc.fix}
 
 {check.category} · tier {check.tier} · over {check.over} · needs {needs} · seat {check.seat} ·
-{check.fault} · `{check.path}`
+{check.fault}{asked} · `{check.path}`
 
 | metric | judged |
 |---|---|

@@ -77,6 +77,7 @@ def function(**changes: str) -> dict[str, str]:
         "max_link_width": "16",
         "power_state": "D0",
         "driver": "nvidia",
+        "numa_node": "0",
     }
     return {key: value for key, value in (healthy | changes).items() if value}
 
@@ -90,7 +91,21 @@ def device(index: int, bus: int, **changes: Any) -> dict[str, Any]:
         "serial": f"165000000000{index}",
         "pci": f"0000:{bus:02x}:00.0",
         "pci_device_id": "0x290110DE",
+        "board_part": "692-2G525-0220-500",
+        "vbios": "97.00.FA.00.09",
         "pstate": 0,
+        "mig": 0,
+        "mig_pending": 0,
+        "persistence": True,
+        "memory_total_bytes": 183359 << 20,
+        "power": {"enforced_mw": 1_000_000, "default_mw": 1_000_000},
+        "clocks": {
+            "applications": 1965,
+            "applications_default": 1965,
+            "memory": 3996,
+            "memory_default": 3996,
+            "max": 1965,
+        },
         "ecc": {"current": True, "pending": True},
         "remapped_rows": {
             "uncorrectable": 0,

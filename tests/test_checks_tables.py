@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuassay.facts import Gpu, Nic, Node, Port, RackPool
+from gpuassay.facts import Cluster, Gpu, Nic, Node, Port, RackPool
 from gpuassay.judge.catalog import TIERS, load_catalog
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.versions import SCHEMES
@@ -25,7 +25,13 @@ ROOT = Path(__file__).parents[1]
 TABLES = tomllib.loads((ROOT / "thresholds.toml").read_text(encoding="utf-8"))
 CATALOG = load_catalog(ROOT / "thresholds.toml", ROOT / "advisories.toml")
 GUIDE = (ROOT / "docs" / "thresholds.md").read_text(encoding="utf-8")
-SUBJECTS = {"node": Node, "gpu": Gpu, "port": Port, "nic": Nic, "cluster": RackPool}
+
+
+class AnyCluster(RackPool, Cluster):
+    """The nodes of a pool, or all of them."""
+
+
+SUBJECTS = {"node": Node, "gpu": Gpu, "port": Port, "nic": Nic, "cluster": AnyCluster}
 
 
 def checks() -> dict[str, ast.FunctionDef]:

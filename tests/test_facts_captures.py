@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from facts_evidence import absent, node, unread, value
+from gpuassay.judge.fact import Unread
 
 SAMPLES = Path(os.environ.get("GPUASSAY_SAMPLES", Path(__file__).parents[2] / "shared"))
 LOGS = sorted(SAMPLES.glob("captures/nvidia-smi-xml/*.xml"))
@@ -38,6 +39,23 @@ def test_every_log_is_read(log: Path) -> None:
         assert value(gpu.pstate) in (0, 8)
     for gpu in sample.gpus[listed:]:
         assert f"counts {counted} GPUs and lists {listed}" in unread(gpu.name).why
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda path: path.stem)
+def test_how_each_gpu_is_set_is_read(log: Path) -> None:
+    """Memory, power, clocks and firmware, whatever the driver's age; of a lost GPU that it is lost."""
+    text = log.read_text()
+    for gpu in read(log).gpus[: text.count("<gpu id=")]:
+        if isinstance(gpu.memory_mib, Unread):
+            assert "GPU is lost" in gpu.memory_mib.why
+            continue
+        assert f"{value(gpu.memory_mib)} MiB" in text
+        assert f"{value(gpu.power_limit_w):.2f} W" in text
+        assert value(gpu.power_limit_w) == value(gpu.power_default_w)
+        assert value(gpu.vbios) in text
+        assert value(gpu.pcie_gen_max) in (3, 4, 5, 6)
+        assert value(gpu.clock_max_mhz) >= 1410
+        assert isinstance(gpu.clock_limit_mhz, Unread) or gpu.clock_limit_mhz == gpu.clock_default_mhz
 
 
 def lanes(name: str) -> list[tuple[int, int]]:

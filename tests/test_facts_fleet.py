@@ -26,7 +26,9 @@ NEEDS = ("gpu", "nvidia", "amd", "rdma", "roce", "infiniband", "vm", "bare_metal
 def site(*pools: Pool, out: tuple[str, ...] = ()) -> Site:
     """Declare these pools, and nodes that are out of service."""
     owners = {name: pool for pool in pools for name in pool.nodes}
-    return cast("Site", SimpleNamespace(nodes=tuple(owners), out_nodes=frozenset(out), pool_of=owners.get))
+    catalog = SimpleNamespace(accelerator_of=lambda _: None)
+    told = {"nodes": tuple(owners), "out_nodes": frozenset(out), "pool_of": owners.get, "catalog": catalog}
+    return cast("Site", SimpleNamespace(**told))
 
 
 def record(folder: Path, nodes: Mapping[str, Mapping[str, Any]], declared: tuple[str, ...] = ()) -> Fleet:

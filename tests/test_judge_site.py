@@ -93,7 +93,8 @@ def test_pools(tables: Catalog, tmp_path: Path) -> None:
 def test_contract(tables: Catalog, tmp_path: Path) -> None:
     """The contract names the pool's counts and what limits ask for; the rest is undeclared."""
     b200, login = site(tables, tmp_path).pools
-    assert b200.contract == {"gpus": 8, "contracted": 2, "spares": 1, "ports": 4, "racks": 4}
+    counts = {"gpus": 8, "contracted": 2, "spares": 1, "ports": 4, "racks": 4}
+    assert b200.contract == {**counts, "accelerator": "b200"}
     assert (b200.contracted_value("racks"), login.contracted_value("racks")) == (4, None)
     assert [b200.declared_count(domain) for domain in ("gpu", "port", "node")] == [8, 4, None]
     assert login.declared_count("gpu") is None

@@ -109,6 +109,7 @@ def test_a_healthy_machine(library: Path, tmp_path: Path) -> None:
         "pstate": 0,
         "persistence": True,
         "mig": 0,
+        "mig_pending": 0,
         "memory_total_bytes": 192265846784,
         "ecc": {"current": True, "pending": True},
         "remapped_rows": {
@@ -120,6 +121,14 @@ def test_a_healthy_machine(library: Path, tmp_path: Path) -> None:
         },
         "retired_pages_pending": {"unread": "unsupported", "why": "NVML: Not Supported (3)", "code": 3},
         "pcie": {"gen": 5, "gen_max": 5, "width": 16, "width_max": 16},
+        "power": {"enforced_mw": 1_000_000, "default_mw": 1_000_000},
+        "clocks": {
+            "applications": 1965,
+            "applications_default": 1965,
+            "memory": 3996,
+            "memory_default": 3996,
+            "max": 1965,
+        },
         "nvlink": NVLINK_5,
         "fabric": {
             "state": 3,
@@ -170,7 +179,8 @@ def test_one_odd_one_with_errors_one_lost_and_one_that_hangs(library: Path, tmp_
 
 def test_refusals_by_their_codes(library: Path, tmp_path: Path) -> None:
     """What the library refuses keeps its kind, its words and its number."""
-    kinds = {3: "unsupported", 4: "denied", 10: "timed_out", 13: "not_found", 16: "failed", 999: "failed"}
+    kinds = {3: "unsupported", 4: "denied", 10: "timed_out", 13: "not_found", 16: "failed", 26: "unsupported"}
+    kinds[999] = "failed"
     refused = {f"{index}.ecc": f"!{code}" for index, code in enumerate(kinds)}
     gpus = devices(ask(fakenvml.environment(library, tmp_path / "answers", count=str(len(kinds)), **refused)))
     assert {gpu["ecc"]["code"]: gpu["ecc"]["unread"] for gpu in gpus} == kinds

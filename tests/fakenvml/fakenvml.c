@@ -135,6 +135,15 @@ Return nvmlDeviceGetHandleByIndex_v2(Number index, Device *out) {
     Return function(Device device, char *out, Number size) { return text(device, name, out, size); }
 #define NUMBER(function, name) \
     Return function(Device device, Number *out) { return number(device, name, out); }
+/* The answer has a clock for each nvmlClockType_t: graphics, SM, memory. */
+#define CLOCK(function, name) \
+    Return function(Device device, Number type, Number *out) { \
+        Number rest, clocks[3]; \
+        if (type > 2) return INVALID_ARGUMENT; \
+        Return status = numbers(device, name, &clocks[0], &clocks[1], &clocks[2], &rest, &rest); \
+        if (status == SUCCESS) *out = clocks[type]; \
+        return status; \
+    }
 #define TWO_NUMBERS(function, name) \
     Return function(Device device, Number *a, Number *b) { \
         Number rest; \
@@ -153,6 +162,11 @@ NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, "pcie_gen")
 NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, "pcie_gen_max")
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth, "pcie_width")
 NUMBER(nvmlDeviceGetMaxPcieLinkWidth, "pcie_width_max")
+NUMBER(nvmlDeviceGetEnforcedPowerLimit, "power")
+NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, "power_default")
+CLOCK(nvmlDeviceGetApplicationsClock, "applications_clock")
+CLOCK(nvmlDeviceGetDefaultApplicationsClock, "default_applications_clock")
+CLOCK(nvmlDeviceGetMaxClockInfo, "max_clock")
 TWO_NUMBERS(nvmlDeviceGetEccMode, "ecc")
 TWO_NUMBERS(nvmlDeviceGetMigMode, "mig")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from recorded import fabric
+from recorded import fabric, hardware
 from recorded.host import Host, no_amdgpu
 from recorded.items import NO_FILE, absent, tree
 
@@ -21,6 +21,8 @@ HOST = Host(
     uptime=604_812.55,
     virt="kvm",
 )
+
+BUILD = hardware.Build(sockets=1, cores=4, threads=8, memory=HOST.memory)
 
 # Address → (device, class) of the Q35 chipset and of virtio 1.0 devices, as the kernel names them.
 PCI = {
@@ -45,6 +47,7 @@ def node(name: str, _index: int) -> list[Item]:
         tree("pci", "/sys/bus/pci/devices", pci),
         tree("infiniband", "/sys/class/infiniband", {}),
         tree("net", "/sys/class/net", net),
+        *BUILD.items(),
         *fabric.items(),
         absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}),
         absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}),
@@ -52,6 +55,7 @@ def node(name: str, _index: int) -> list[Item]:
     )
     return [
         *HOST.items(name, devices=devices),
+        BUILD.health(),
         absent("imex", {"command": ["nvidia-imex-ctl", "-N"]}, f"nvidia-imex-ctl: {NO_FILE}"),
         absent("nvml", {"library": "nvml"}, "libnvidia-ml.so.1: cannot open shared object file: " + NO_FILE),
         absent("nvidia-smi-xml", {"command": ["nvidia-smi", "-q", "-x"]}, f"nvidia-smi: {NO_FILE}"),

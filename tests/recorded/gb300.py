@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from recorded import fabric, health, measurements, nvlink
+from recorded import fabric, hardware, health, measurements, nvlink
 from recorded.hgx_b200 import BRIDGE, DRIVER, GPU, LIBRARY, NIC, function
 from recorded.host import Host, no_amdgpu
 from recorded.items import dashed, file, library, made_up, tree
@@ -38,6 +38,13 @@ HOST = Host(
     machine="aarch64",
     software=Software.nvidia(DRIVER),
 )
+BUILD = hardware.Build(
+    sockets=2,
+    cores=144,
+    threads=144,
+    memory=HOST.memory,
+    drives=(("EXAMPLE SSD E1.S 3.84TB", 3_840_755_982_336),) * 4,
+)
 CONNECTX8 = {"fw_ver": "40.46.3048", "hca_type": "MT4131", "board_id": "MT_0000001069"}
 BLUEFIELD3 = {"fw_ver": "32.46.3048", "hca_type": "MT41692", "board_id": "MT_0000000884"}
 NCCL = {"NCCL_IB_HCA": "=" + ",".join(f"mlx5_{rail}" for rail in range(GPUS)), "NCCL_IB_TC": "106"}
@@ -61,12 +68,14 @@ def node(name: str, index: int, *, trays: int) -> list[Item]:
         *fabric.items(
             {netdev(rail): [3] if rail < GPUS else [] for rail in range(GPUS + 1)}, NCCL, ["gdrdrv"]
         ),
+        *BUILD.items(),
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
         file("nvidia-sysfs-version", "/sys/module/nvidia/version", f"{DRIVER}\n"),
         *no_amdgpu(),
     )
     return [
-        *HOST.items(name, kernel_log(), devices),
+        *hardware.with_driver(HOST.items(name, kernel_log(), devices)),
+        BUILD.health(),
         nvlink.imex(peers, DRIVER, rack),
         library("nvml", "nvml", nvml(name, rack)),
         measurements.dcgm_diag(GPUS),
@@ -170,12 +179,11 @@ def device(name: str, rail: int, rack: int) -> dict[str, Any]:
         "pci_device_id": "0x31C210DE",
         "pci_subsystem_id": "0x21F110DE",
         "uuid": f"GPU-{dashed(identity)}",
-        "serial": f"18{int(identity, 16) % 10**11:011d}",
+        "serial": f"18{int(made_up(name, 'board', rail // 2), 16) % 10**11:011d}",  # two to a board
         "board_part": "900-2G548-0081-000",
         "vbios": "97.10.4A.00.1A",
         "pstate": 0,
-        "persistence": True,
-        "mig": 0,
+        **hardware.gpu_settings(watts=1400, clock=2070, memory_clock=3996),
         "memory_total_bytes": 284_208 * 1024**2,
         "ecc": {"current": True, "pending": True},
         "remapped_rows": {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import fabric, health, measurements, nvlink
+from recorded import fabric, hardware, health, measurements, nvlink
 from recorded.host import Host, no_amdgpu
 from recorded.items import NO_FILE, absent, dashed, file, library, made_up, tree
 from recorded.software import Software
@@ -34,6 +34,14 @@ HOST = Host(
     software=Software.nvidia(DRIVER),
 )
 
+BUILD = hardware.Build(
+    sockets=2,
+    cores=112,
+    threads=224,
+    memory=HOST.memory,
+    drives=(*[("EXAMPLE SSD 3.84TB", 3_840_755_982_336)] * 8, *[("EXAMPLE SSD 960GB", 960_197_124_096)] * 2),
+)
+
 ROOTS = (0x16, 0x26, 0x36, 0x46, 0x96, 0xA6, 0xB6, 0xC6)  # bus of the root port above each GPU and its NIC
 FRONT_END_BUS = 0x06
 FRONT_ENDS = 2
@@ -51,6 +59,7 @@ def node(name: str, index: int) -> list[Item]:
         tree("pci", "/sys/bus/pci/devices", pci()),
         tree("infiniband", "/sys/class/infiniband", infiniband(index)),
         tree("net", "/sys/class/net", net()),
+        *BUILD.items(),
         *fabric.items(
             {netdev(rail): [3] if rail < GPUS else [] for rail in range(GPUS + FRONT_ENDS)}, NCCL, ["gdrdrv"]
         ),
@@ -60,6 +69,7 @@ def node(name: str, index: int) -> list[Item]:
     )
     return [
         *HOST.items(name, kernel_log(), devices),
+        BUILD.health(),
         NO_IMEX,
         library("nvml", "nvml", nvml(name)),
         measurements.dcgm_diag(GPUS),
@@ -224,8 +234,7 @@ def device(name: str, rail: int) -> dict[str, Any]:
         "board_part": "692-2G525-0220-500",
         "vbios": "97.00.FA.00.09",
         "pstate": 0,
-        "persistence": True,
-        "mig": 0,
+        **hardware.gpu_settings(watts=1000, clock=1965, memory_clock=3996),
         "memory_total_bytes": 183_359 * 1024**2,
         "ecc": {"current": True, "pending": True},
         "remapped_rows": {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import fabric, hgx_b200
+from recorded import fabric, hardware, hgx_b200
 from recorded.hgx_b200 import FRONT_ENDS, GPUS, NIC, function
 from recorded.host import Host
 from recorded.items import absent, file, made_up, tree
@@ -35,6 +35,14 @@ HOST = Host(
     uptime=1_036_411.07,
 )
 
+BUILD = hardware.Build(
+    sockets=2,
+    cores=128,
+    threads=256,
+    memory=HOST.memory,
+    drives=(("EXAMPLE SSD 3.84TB", 3_840_755_982_336),) * 8,
+)
+
 ROOTS = (0x03, 0x13, 0x63, 0x73, 0x83, 0x93, 0xE3, 0xF3)  # bus of the root port above each GPU
 FRONT_END_BUS = 0x44
 ROOT, SWITCH, ADAPTER, ACCELERATOR = "1022:153d", "1000:c030", "1dd8:1002", "1002:75a3"
@@ -49,6 +57,7 @@ def node(name: str, index: int) -> list[Item]:
         tree("pci", "/sys/bus/pci/devices", pci()),
         tree("infiniband", "/sys/class/infiniband", infiniband(index)),
         tree("net", "/sys/class/net", net()),
+        *BUILD.items(),
         *fabric.items({hgx_b200.netdev(rail): [3] for rail in range(GPUS)}),
         absent("nvidia-module", {"file": "/proc/driver/nvidia/version"}),
         absent("nvidia-sysfs-version", {"file": "/sys/module/nvidia/version"}),
@@ -59,7 +68,7 @@ def node(name: str, index: int) -> list[Item]:
         tree("kfd", "/sys/class/kfd/kfd/topology/nodes", topology()),
         file("rocm", "/opt/rocm/.info/version", f"{ROCM}-61\n"),
     )
-    return [*HOST.items(name, kernel_log(), devices), *no_nvidia()]
+    return [*HOST.items(name, kernel_log(), devices), BUILD.health(), *no_nvidia()]
 
 
 def no_nvidia() -> tuple[Item, Item]:

@@ -26,6 +26,7 @@ RmLogonRC: 1
 ModifyDeviceFiles: 1
 EnableStreamMemOPs: 0
 RmProfilingAdminOnly: 0
+CoherentGPUMemoryMode: ""
 OpenRmEnableUnsupportedGpus: 1
 """
 

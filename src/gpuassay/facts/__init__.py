@@ -5,7 +5,7 @@ What a vendor calls things, and how its tools spell them, is known here and nowh
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.facts.gpu import Gpu
@@ -18,13 +18,36 @@ from gpuassay.facts.text import natural
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from gpuassay.evidence.recording import Recording
+    from gpuassay.judge.catalog import Catalog
     from gpuassay.judge.fact import Fact
     from gpuassay.judge.site import Site
 
-__all__ = ["Fleet", "Gpu", "Nic", "Node", "Port", "RackPool", "fleet"]
+__all__ = ["Cluster", "Fleet", "Gpu", "Nic", "Node", "Port", "RackPool", "fleet"]
+
+
+class Cluster:
+    """The cluster as a whole: what can only be said of all nodes together."""
+
+    where = node = ""
+    models: tuple[str, ...] = ()
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        """Take the nodes in service."""
+        self._nodes = nodes
+
+    @property
+    def accelerators(self) -> Fact[int]:
+        """How many GPUs can be used in all; one node that cannot say leaves it unread."""
+        total = 0
+        for node in self._nodes:
+            seen = node.gpus_seen
+            if isinstance(seen, Unread):
+                return Unread(seen.kind, f"{node.name}: {seen.why}", seen.evidence)
+            total += seen.value
+        return Read(total, note=f"on {len(self._nodes)} nodes")
 
 
 class Fleet:
@@ -34,6 +57,11 @@ class Fleet:
         """Take the nodes in service, and the names of those that are out of it."""
         self.nodes = tuple(sorted(nodes, key=lambda node: natural(node.name)))
         self.out = tuple(sorted(out, key=natural))
+
+    @cached_property
+    def clusters(self) -> tuple[Cluster]:
+        """The cluster, alone."""
+        return (Cluster(self.nodes),)
 
     @cached_property
     def gpus(self) -> tuple[Gpu, ...]:
@@ -84,10 +112,30 @@ class Fleet:
 def fleet(recording: Recording, site: Site) -> Fleet:
     """Give the nodes that are declared, by site file or recording, and those that answered undeclared."""
     names = {*site.nodes, *recording.meta.declared, *recording.nodes} - site.out_nodes
-    return Fleet((_node(name, recording, site) for name in names), site.out_nodes)
+    product_of = _products(site.catalog)
+    return Fleet((_node(name, recording, site, product_of) for name in names), site.out_nodes)
 
 
-def _node(name: str, recording: Recording, site: Site) -> Node:
+def _node(
+    name: str, recording: Recording, site: Site, product_of: Callable[[tuple[str, ...]], Fact[str]]
+) -> Node:
     evidence, pool = recording.nodes.get(name), site.pool_of(name)
     answered = evidence if evidence is not None and evidence.answered else None
-    return Node(name, answered, pool.ports if pool else (), pool.name if pool else "")
+    return Node(name, answered, pool.ports if pool else (), pool.name if pool else "", product_of)
+
+
+def _products(catalog: Catalog) -> Callable[[tuple[str, ...]], Fact[str]]:
+    """Give what names the product of the catalogue that goes by some names."""
+
+    @cache
+    def product_of(models: tuple[str, ...]) -> Fact[str]:
+        named = " / ".join(models) or "neither a name nor a PCI id was read"
+        try:
+            found = catalog.accelerator_of(models)
+        except LookupError as error:
+            return Unread("garbled", str(error))
+        if found is None:
+            return Unread("garbled", f"unknown product: {named}")
+        return Read(found.name, note=f"it says that it is {named}")
+
+    return product_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,32 @@ class Adapters:
         """Whether there is any."""
         devices = self._devices
         return devices.unread or Read(any(True for _ in devices.items()), devices.evidence)
+
+    @property
+    def counts(self) -> Fact[str]:
+        """How many there are of each model, e.g. ``8 x MT4129, 2 x MT4125``."""
+        return self._counted("hca_type")
+
+    @property
+    def boards(self) -> Fact[str]:
+        """How many there are of each board, by the maker's board id (PSID)."""
+        return self._counted("board_id")
+
+    def _counted(self, key: str) -> Fact[str]:
+        kinds: Counter[str] = Counter()
+        for name in dict(self._devices.items()):
+            kind = self._devices.record(name).text(key, r"[0-9A-Za-z_.:/ -]{1,48}", "a name")
+            if isinstance(kind, Unread) and kind.kind != "not_found":
+                return kind
+            kinds[kind.value if isinstance(kind, Read) else "of unnamed make"] += 1
+        if not kinds:
+            return self._devices.unread or Unread("not_found", "no RDMA device", self._devices.evidence)
+        said = ", ".join(f"{count} x {kind}" for kind, count in sorted(kinds.items()))
+        return Read(said, self._devices.evidence)
+
+    def pci_of(self, device: str) -> Fact[str]:
+        """Give the PCI address of a device."""
+        return self._devices.record(device).text("pci", r"[0-9a-f:.]{12,17}", "a PCI address")
 
     @cached_property
     def ports(self) -> tuple[Port, ...]:

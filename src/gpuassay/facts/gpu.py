@@ -15,6 +15,7 @@ from gpuassay.facts.nvlink import NvLink
 from gpuassay.facts.nvlink_fabric import Fabric
 from gpuassay.facts.pci import lanes, unseen
 from gpuassay.facts.record import Record
+from gpuassay.facts.setup import Setup
 from gpuassay.facts.text import graver
 from gpuassay.judge.fact import Read, Unread
 
@@ -32,8 +33,15 @@ T = TypeVar("T")
 _MOST_PSTATE = 15  # NVML_PSTATE_15; 32 is "unknown"
 
 
-class Gpu(Division):
+def no_catalogue(_models: tuple[str, ...]) -> Fact[str]:
+    """Name no product: there is no table of them at hand."""
+    return Unread("not_asked", "no table of products was given")
+
+
+class Gpu(Setup, Division):
     """A GPU; what only one of bus and driver shows is unread on the other side, with the reason."""
+
+    product_of: Callable[[tuple[str, ...]], Fact[str]] = staticmethod(no_catalogue)
 
     def __init__(self, node: str, function: Function, device: Device) -> None:
         """Join the two sides of one GPU."""
@@ -53,6 +61,11 @@ class Gpu(Division):
         """Product name and PCI id, as far as they were read."""
         name = self.name.value if isinstance(self.name, Read) else ""
         return tuple(model for model in (name, self._function.pci_id or self._device.pci_id) if model)
+
+    @property
+    def product(self) -> Fact[str]:
+        """Which product of the catalogue it is, e.g. ``b200``; the note has the names that it goes by."""
+        return self.product_of(self.models)
 
     @property
     def loss(self) -> str:

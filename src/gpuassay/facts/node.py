@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpuassay.facts import amd, amdgpu_log, gpu, host, imex, kernel_log, nvidia, nvlink_fabric
 from gpuassay.facts.adapters import Adapters
 from gpuassay.facts.amdgpu_log import AmdgpuLog
+from gpuassay.facts.built import Built
 from gpuassay.facts.exposure import Exposure
 from gpuassay.facts.fabric import Fabric
 from gpuassay.facts.kernel_log import KernelLog
@@ -35,18 +36,27 @@ _SOFTWARE = {*COMPONENTS, "cuda_toolkit", "fabric_manager", "bluefield3"}
 _SILENT = Unread("not_found", "no evidence from this node")
 
 
-class Node:
+class Node(Built):
     """A node. Everything is read from its evidence when it is first asked for."""
 
     def __init__(
-        self, name: str, evidence: Evidence | None, fabric: Iterable[str] = (), pool: str = ""
+        self,
+        name: str,
+        evidence: Evidence | None,
+        fabric: Iterable[str] = (),
+        pool: str = "",
+        product_of: Callable[[tuple[str, ...]], Fact[str]] = gpu.no_catalogue,
     ) -> None:
-        """Without evidence a node is silent. ``fabric`` names the compute ports that are declared, if any."""
+        """Without evidence a node is silent. ``fabric`` names the compute ports that are declared, if any.
+
+        ``product_of`` names the product of the catalogue that a GPU's names belong to.
+        """
         self.name = name
         self.pool = pool
         self.silence = None if evidence else _SILENT
         self._evidence: Evidence = evidence or Silence(_SILENT)
         self._fabric = frozenset(fabric)
+        self._product_of = product_of
 
     @property
     def where(self) -> str:
@@ -68,7 +78,10 @@ class Node:
     @cached_property
     def gpus(self) -> tuple[Gpu, ...]:
         """All GPUs that the bus or the driver shows."""
-        return gpu.join(self.name, self._bus, self._drivers)
+        gpus = gpu.join(self.name, self._bus, self._drivers)
+        for one in gpus:
+            one.product_of = self._product_of
+        return gpus
 
     @property
     def gpus_on_bus(self) -> Fact[int]:
@@ -268,7 +281,7 @@ class Node:
                 return self._nics.unread or Read(bool(self.nics))
             case need if need in _SOFTWARE:
                 return self.versions.has(need)
-        return Unread("not_asked", f"nodes are not asked about {need}")
+        return self._shows_build(need)
 
     def sightings(self, domain: str, needs: tuple[str, ...]) -> Mapping[str, Fact[int]]:
         """Count the subjects of a domain, by witness."""

@@ -26,6 +26,9 @@ _MODULE = re.compile(
 )
 _LIBRARY = re.compile(rf"NVML library version: ({VERSION})", re.ASCII)
 _MISMATCH = "version mismatch"  # in nvmlErrorString of NVML_ERROR_LIB_RM_VERSION_MISMATCH
+# GPUs of Grace superchips, whose memory the system can take for its own: GH200, GB200, GB300.
+COHERENT: Final = frozenset({"10de:2342", "10de:2348", "10de:2941", "10de:31c2", "10de:31c3"})
+_MEMORY_MODE = re.compile(r'^CoherentGPUMemoryMode: "?([a-z]{0,16})"?$', re.MULTILINE)
 _GONE = re.compile("GPU is lost|GPU requires reset")  # nvmlErrorString of 15 and 16: the GPU is of no use
 
 
@@ -171,6 +174,17 @@ def _placed(index: int, entry: Record) -> Record:
     if isinstance(said, Unread) or (type(said.value) is int and said.value == index):
         return entry
     return Record(entry.garbled("index", said.value, f"{index}, its place in the list"), entry.evidence)
+
+
+def memory_mode(evidence: Evidence) -> Fact[str]:
+    """Read who manages the memory of coherent GPUs: ``driver`` or, by default, ``numa``, the system."""
+    params = text(evidence, "nvidia-params")
+    if isinstance(params, Unread):
+        return params
+    if not re.match(r"[A-Z]\w+: ", params.value):
+        return Unread("garbled", f"no settings of the module in '{brief(params.value)}'", params.evidence)
+    match = _MEMORY_MODE.search(params.value)
+    return Read((match and match[1]) or "numa", params.evidence)
 
 
 def module_version(evidence: Evidence) -> Fact[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from gpuassay.facts import smi_fabric, smi_health
+from gpuassay.facts import smi_fabric, smi_health, smi_setup
 from gpuassay.facts.record import Record
 from gpuassay.facts.smi_words import TOOL as _TOOL
 from gpuassay.facts.smi_words import number as _number
@@ -138,9 +138,11 @@ def _device(index: int, gpu: Element) -> dict[str, Any]:
                 )
             },
         },
+        **smi_setup.told(gpu),
         **smi_health.told(gpu),
         "pcie": {
             "gen": _number(_said(gpu, f"{generation}/current_link_gen")),
+            "gen_max": _number(_said(gpu, f"{generation}/max_link_gen")),
             "width": _number(_said(gpu, f"{width}/current_link_width"), r"(\d{1,3})x"),
             "width_max": _number(_said(gpu, f"{width}/max_link_width"), r"(\d{1,3})x"),
         },

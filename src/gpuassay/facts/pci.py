@@ -7,7 +7,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from gpuassay.facts.record import Record
+from gpuassay.facts.record import Record, mapped
 from gpuassay.facts.source import document
 from gpuassay.facts.text import brief, pci_address
 from gpuassay.judge.fact import Read, Unread
@@ -96,14 +96,23 @@ class Function:
 
     def generation(self) -> Fact[int]:
         """Read the generation of the link's speed now; it drops while the GPU is idle."""
-        speed = (
-            self._asleep() or self.fallen or self.entry.text("current_link_speed", r"\d+\.\d GT/s(?: PCIe)?")
-        )
+        return self._asleep() or self._speed("current_link_speed")
+
+    def generation_max(self) -> Fact[int]:
+        """Read the highest generation that the GPU itself can reach."""
+        return self._speed("max_link_speed")
+
+    def numa_node(self) -> Fact[int]:
+        """Read the NUMA node that it is attached to; -1 where the firmware names none."""
+        return numa_node(self.entry)
+
+    def _speed(self, key: str) -> Fact[int]:
+        speed = self.fallen or self.entry.text(key, r"\d+\.\d GT/s(?: PCIe)?")
         if isinstance(speed, Unread):
             return speed
         generation = _GENERATIONS.get(speed.value.split()[0])
         if generation is None:
-            return self.entry.garbled("current_link_speed", speed.value, "a speed of PCI Express")
+            return self.entry.garbled(key, speed.value, "a speed of PCI Express")
         return Read(generation, speed.evidence)
 
     def _asleep(self) -> Unread | None:
@@ -180,6 +189,11 @@ class Bus:
         if pci_address(name) != name:
             return Unread("garbled", f"{brief(name)} is no PCI address", self._devices.evidence)
         return Function(name, vendor, entry, self._devices)
+
+
+def numa_node(entry: Record) -> Fact[int]:
+    """Read the NUMA node of a function; -1 where the firmware names none."""
+    return mapped(entry.text("numa_node", r"-1|[0-9]{1,4}", "a NUMA node"), int)
 
 
 def unseen(reason: Unread) -> Function:

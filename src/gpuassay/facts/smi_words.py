@@ -37,15 +37,15 @@ def number(text: str | None, pattern: str = r"(\d{1,18})") -> Any:
     """Read the whole number that a pattern finds in a text."""
     given = word(text)
     match = re.fullmatch(pattern, given, re.ASCII) if isinstance(given, str) else None
-    return int(match[1]) if match else _odd(given)
+    return int(match[1]) if match else odd(given)
 
 
 def truth(text: str | None) -> Any:
     """Read yes or no."""
     given = word(text)
-    return _TRUTHS.get(given, _odd(given)) if isinstance(given, str) else given
+    return _TRUTHS.get(given, odd(given)) if isinstance(given, str) else given
 
 
-def _odd(given: Any) -> Any:
+def odd(given: Any) -> Any:
     """Say that a text is no value of its kind, unless it is said already why there is none."""
     return {"unread": "garbled", "why": f"{TOOL} says '{brief(given)}'"} if isinstance(given, str) else given

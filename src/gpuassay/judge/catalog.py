@@ -68,7 +68,10 @@ _WORD = re.compile(r"[a-z][a-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What the catalogue says of one check; ``tier`` is the lowest that needs it, ``over`` its domain."""
+    """What the catalogue says of one check; ``tier`` is the lowest that needs it, ``over`` its domain.
+
+    With ``profiles``, only these ask for it; under any other it does not apply.
+    """
 
     id: str
     phase: str
@@ -80,6 +83,7 @@ class Check:
     fault: str
     source: str
     limits: Mapping[str, Limit]
+    profiles: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
@@ -185,13 +189,14 @@ def _catalog(thresholds: Table, bulletins: Table) -> Catalog:
     words = {name: needs.need(name, TEXT) for name in needs.data}
     products = dict(thresholds.section("accelerator").tables())
     accelerators = {name: read_accelerator(name, table) for name, table in products.items()}
-    checks = _checks(thresholds, words, advisories, figure_names(accelerators.values()))
+    profiles = {name: _profile(name, table, words) for name, table in thresholds.section("profile").tables()}
+    checks = _checks(thresholds, words, profiles, advisories, figure_names(accelerators.values()))
     catalog = Catalog(
         checks,
         accelerators,
         _tiers(thresholds.section("tiers")),
         words,
-        {name: _profile(name, table, words) for name, table in thresholds.section("profile").tables()},
+        profiles,
         advisories,
         digest(thresholds.data, bulletins.data),
         thresholds.data,
@@ -239,20 +244,30 @@ def _measurement(name: str, table: Table) -> Measurement:
 
 
 def _checks(
-    thresholds: Table, needs: Collection[str], advisories: Mapping[str, Advisory], figures: Collection[str]
+    thresholds: Table,
+    needs: Collection[str],
+    profiles: Collection[str],
+    advisories: Mapping[str, Advisory],
+    figures: Collection[str],
 ) -> Mapping[str, Check]:
     checks = {}
     for phase in PHASES:
         for area, section in thresholds.section(phase).tables():
             for name, table in section.tables():
-                check = _check(f"{phase}.{area}.{name}", table, needs, advisories)
+                check = _check(f"{phase}.{area}.{name}", table, needs, profiles, advisories)
                 checks[check.id] = check
                 for metric, limit in check.limits.items():
                     verify_figure(table, metric, limit, figures)
     return checks
 
 
-def _check(name: str, table: Table, needs: Collection[str], advisories: Mapping[str, Advisory]) -> Check:
+def _check(
+    name: str,
+    table: Table,
+    needs: Collection[str],
+    profiles: Collection[str],
+    advisories: Mapping[str, Advisory],
+) -> Check:
     if not all(map(_WORD.fullmatch, name.split("."))):
         table.wrong("", "expected the names of a test file and a function: small letters, digits and _")
     check = Check(
@@ -265,6 +280,7 @@ def _check(name: str, table: Table, needs: Collection[str], advisories: Mapping[
         seat=table.take("seat", word(SEATS), "tenant"),
         fault=table.take("fault", word(FAULTS), "design"),
         source=table.need("source", TEXT),
+        profiles=table.take("profiles", items(word(profiles), least=1), ()),
         limits=_limits(table, advisories),
     )
     if not check.limits:
@@ -288,6 +304,6 @@ def _limits(table: Table, advisories: Mapping[str, Advisory]) -> Mapping[str, Li
 
 def verify_figure(table: Table, metric: str, limit: Limit, figures: Collection[str]) -> None:
     """Note a limit that refers to a figure which no accelerator has."""
-    if limit.of and limit.of.root == "accelerator" and limit.of.name not in figures:
-        name = limit.of.name
-        table.wrong(metric, f"no [accelerator] table has the figure {name}{meant(name, figures)}")
+    for of in (limit.of, limit.otherwise):
+        if of and of.root == "accelerator" and of.name not in figures:
+            table.wrong(metric, f"no [accelerator] table has the figure {of.name}{meant(of.name, figures)}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpuassay.judge.fact import Read, Unread
 from gpuassay.judge.limits import Grade
+from gpuassay.judge.names import first_of
 from gpuassay.judge.observe import as_fact
 from gpuassay.judge.verdict import Verdict
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from gpuassay.judge.fact import Absence, Fact, Scalar, Subject
     from gpuassay.judge.limits import Limit
     from gpuassay.judge.observe import Observation
+    from gpuassay.judge.rules import Reference
     from gpuassay.judge.waivers import Waiver
 
 # What an unread value means for a verdict. `None` is "not run"; `unsupported` depends on the product.
@@ -64,6 +66,7 @@ class Grading:
         self._bench = bench
         self._check = check
         self._limits = bench.site.effective(check.id)
+        self._holders: dict[tuple[str, object], dict[str, str]] = defaultdict(dict)
 
     def rows(self, seen: Sequence[Observation]) -> list[Row]:
         """Grade observations, each beside those that it may be compared with."""
@@ -74,6 +77,9 @@ class Grading:
             if one.metric in compared and isinstance(one.value, Read) and _is_finite(one.value.value):
                 value = one.value.value
                 votes[self._like(one)][one.subject.where, type(value), value] = value
+            limit = self._limits.get(one.metric)
+            if limit and limit.unique_to and isinstance(one.value, Read):
+                self._holders[one.metric, one.value.value][one.subject.where] = one.subject.node
         return [
             self._waive(self._grade(one, votes[self._like(one)].values() if one.metric in compared else ()))
             for one in seen
@@ -101,6 +107,8 @@ class Grading:
             grade = replace(grade, verdict=Verdict.WARN)
         if not _is_finite(fact.value):  # an error by every limit, also where there is nothing to compare with
             grade = limit.grade(fact.value, fact.value)
+        if grade and grade.verdict is Verdict.FAIL and limit.softened:
+            grade = replace(grade, verdict=Verdict.WARN)
         grade = grade or limit.grade(fact.value, reference.value if reference else None)
         reason = f"{seen.metric} {grade.reason}" if grade.reason else ""
         if fact.note and grade.verdict is not Verdict.PASS:
@@ -128,9 +136,17 @@ class Grading:
         """Resolve what a limit refers to; a grade instead where that alone decides."""
         if limit.same:
             return _majority(peers)
+        if limit.unique_to:
+            return Read(self._others(seen, limit)), None
         if limit.of is None:
             return None, None
-        root, name = limit.of.root, limit.of.name
+        return self._resolve(seen, limit.of, limit.otherwise, peers)
+
+    def _resolve(
+        self, seen: Observation, of: Reference, otherwise: Reference | None, peers: Collection[Scalar]
+    ) -> tuple[Fact[Scalar] | None, Grade | None]:
+        """Resolve one reference; ``otherwise`` stands in where the contract says nothing."""
+        root, name = of.root, of.name
         if root == "run":
             return Read(self._bench.site.day.isoformat()), None
         if root == "pool":
@@ -138,12 +154,23 @@ class Grading:
         if root == "contract":
             pool = self._bench.site.pool_of(seen.subject.node)
             declared = pool.contracted_value(name) if pool else None
+            if declared is None and otherwise is not None:
+                return self._resolve(seen, otherwise, None, peers)
             if declared is None:
                 return None, Grade(Verdict.SKIP, f"is not compared: contract.{name} is undeclared")
             return Read(declared), None
         if root == "subject":
             return as_fact(getattr(seen.subject, name, None)), None
         return self._figure(seen.subject, name), None
+
+    def _others(self, seen: Observation, limit: Limit) -> str:
+        """Name those that have the same value and must not: other subjects, or those of other nodes."""
+        value = seen.value.value if isinstance(seen.value, Read) else None
+        subject = seen.subject
+        holders = self._holders[seen.metric, value]
+        if limit.unique_to == "node":
+            return first_of([where for where, node in holders.items() if node != subject.node])
+        return first_of([where for where in holders if where != subject.where])
 
     def _figure(self, subject: Subject, name: str) -> Fact[Scalar]:
         product = self._bench.accelerator(subject.models)

@@ -23,7 +23,7 @@ from gpuassay.judge.config import (
     shown,
     word,
 )
-from gpuassay.judge.rules import BOUNDS, Bands, Equal, OneOf, Reference, Rule, Ungradable, Versions
+from gpuassay.judge.rules import BOUNDS, Bands, Equal, OneOf, Reference, Rule, Ungradable, Unique, Versions
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.versions import SCHEMES, line_of
 from gpuassay.judge.wording import kind_of, show
@@ -55,12 +55,14 @@ class Limit:
     """What ``thresholds.toml`` or a site file says of one metric.
 
     ``softened`` turns a fail into a warning; ``provisional`` is judged and shown, but does not count.
+    ``otherwise`` is the reference where the contract, which comes first, says nothing.
     """
 
     rule: Rule
     softened: bool = False
     provisional: bool = False
     unit: str = ""
+    otherwise: Reference | None = None
 
     @classmethod
     def parse(cls, data: object, where: Place, advisories: Mapping[str, Advisory]) -> Limit:
@@ -82,6 +84,11 @@ class Limit:
         return isinstance(self.rule, Equal) and self.rule.of is None
 
     @property
+    def unique_to(self) -> str:
+        """Whose alone the value must be, "subject" or "node"; empty for any other limit."""
+        return self.rule.to if isinstance(self.rule, Unique) else ""
+
+    @property
     def can_fail(self) -> bool:
         """Whether there is a value that fails; of some things a limit only warns."""
         hard = not isinstance(self.rule, Bands) or any(bound.startswith("fail") for bound in self.rule.bounds)
@@ -92,7 +99,8 @@ class Limit:
         """The limit in plain words: "fail below 0.90 of accelerator.bf16_sustained_tflops"."""
         unit = f" {self.unit}" if self.unit and self.of is None else ""
         softened = ", else warn" if self.softened else ""
-        return f"{self.rule.text}{unit}{softened}{' (provisional)' if self.provisional else ''}"
+        otherwise = f", where undeclared of {self.otherwise}" if self.otherwise else ""
+        return f"{self.rule.text}{otherwise}{unit}{softened}{' (provisional)' if self.provisional else ''}"
 
     def grade(self, value: Scalar, reference: Scalar | None = None) -> Grade:
         """Compare a value. What cannot be compared (NaN, a wrong type, a lacking reference) is an error."""
@@ -113,6 +121,7 @@ class Limit:
         return (
             self.softened > other.softened
             or self.provisional > other.provisional
+            or self.otherwise != other.otherwise
             or not self.rule.as_strict_as(other.rule)
         )
 
@@ -141,7 +150,10 @@ def read_limit(holder: Table, key: str, advisories: Mapping[str, Advisory]) -> L
         softened=softens and table.take("else", word(["warn"]), "") == "warn",
         provisional=table.take("provisional", FLAG, default=False),
         unit=table.take("unit", TEXT, ""),
+        otherwise=table.take("else_of", _reference("accelerator", "subject"), None),
     )
+    if limit.otherwise and not (limit.of and limit.of.root == "contract"):
+        table.wrong("else_of", "expected beside a reference to the contract, which comes first")
     table.close()
     return limit
 
@@ -175,6 +187,10 @@ def _is_of(table: Table, _: Mapping[str, Advisory]) -> Rule:
 def _same(table: Table, _: Mapping[str, Advisory]) -> Rule:
     table.need("same", _TRUE)
     return Equal()
+
+
+def _unique(table: Table, _: Mapping[str, Advisory]) -> Rule:
+    return Unique(table.need("unique_to", word(["subject", "node"])))
 
 
 def _versions(table: Table, advisories: Mapping[str, Advisory]) -> Rule:
@@ -223,6 +239,7 @@ _KINDS: Mapping[str, tuple[tuple[str, ...], Callable[[Table, Mapping[str, Adviso
     "one_of": (("one_of",), _one_of),
     "is_of": (("is_of",), _is_of),
     "same": (("same",), _same),
+    "unique_to": (("unique_to",), _unique),
     "versions": ((*_VERSIONS, "as"), _versions),
     "advised": (("advised",), _advised),
 }

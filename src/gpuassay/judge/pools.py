@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpuassay.judge.fact import Scalar
 
 _COUNTS = ("gpus", "contracted", "spares")
+_NAMED = ("ports", "accelerator")
 _OF_EACH_NODE = {"gpu": "gpus", "port": "ports"}  # what the contract calls the subjects of a domain
 
 
@@ -25,7 +26,7 @@ class Pool:
 
     ``gpus`` and ``ports`` (of the compute fabric, by name) are those of each node, ``contracted`` and
     ``spares`` count nodes; None, or no port, is undeclared. ``contract`` has all that ``contract.NAME``
-    may name: these counts, and what else the limits of the catalogue ask for.
+    may name: these counts, the accelerator, and what else the limits of the catalogue ask for.
     """
 
     name: str
@@ -49,8 +50,8 @@ class Pool:
 
 
 def contract_names(catalog: Catalog) -> frozenset[str]:
-    """Name what ``contract.NAME`` may be: the counts of every pool, and what limits ask for."""
-    return catalog.contract_keys.union(_COUNTS, ["ports"])
+    """Name what ``contract.NAME`` may be: the counts of every pool, its product, and what limits ask for."""
+    return catalog.contract_keys.union(_COUNTS, _NAMED)
 
 
 def read_pools(site: Table, catalog: Catalog) -> tuple[Pool, ...]:
@@ -75,10 +76,12 @@ def read_pools(site: Table, catalog: Catalog) -> tuple[Pool, ...]:
 def _read_pool(table: Table, catalog: Catalog) -> Pool:
     counts = {name: table.take(name, COUNT, None) for name in _COUNTS}
     ports = table.take("ports", PORTS, ())
-    others = sorted(contract_names(catalog).difference(_COUNTS, ["ports"]))
+    accelerator = table.take("accelerator", word(catalog.accelerators), None)
+    others = sorted(contract_names(catalog).difference(_COUNTS, _NAMED))
     contract = {
         **counts,
         "ports": len(ports) or None,
+        "accelerator": accelerator,
         **{name: table.take(name, SCALAR, None) for name in others},
     }
     nodes = table.need("nodes", NODES)
@@ -86,12 +89,14 @@ def _read_pool(table: Table, catalog: Catalog) -> Pool:
         name=table.take("name", TEXT, str(table.data.get("nodes"))),
         nodes=frozenset(nodes),
         has=table.take("has", items(word(catalog.needs)), ()),
-        accelerator=table.take("accelerator", word(catalog.accelerators), None),
+        accelerator=accelerator,
         **counts,
         ports=ports,
         contract={name: value for name, value in contract.items() if value is not None},
     )
     if (pool.accelerator or pool.gpus) and "gpu" in catalog.needs and "gpu" not in pool.has:
         table.wrong("has", 'expected "gpu" too, for this pool declares accelerators')
+    if {"nvme_drives", "nvme_tb"} & pool.contract.keys() and "nvme" not in pool.has:
+        table.wrong("has", 'expected "nvme" too, for this pool declares local drives')
     table.close()
     return pool

@@ -213,6 +213,28 @@ class Equal:
 
 
 @dataclass(frozen=True, slots=True)
+class Unique:
+    """A value that nobody else has: no other subject, or none of another node (``to`` "node")."""
+
+    to: str
+
+    @property
+    def text(self) -> str:
+        """Say whose alone it must be."""
+        return f"unique to its {self.to}"
+
+    def find(self, value: object, reference: Scalar | None) -> Finding | None:
+        """Refuse a value that another has; ``reference`` names the others, and is empty if there are none."""
+        if kind_of(value) == "nothing" or not isinstance(reference, str):
+            raise Ungradable("not comparable with the others of the cluster")
+        return Finding(Verdict.FAIL, f"{reference} has it too") if reference else None
+
+    def as_strict_as(self, other: Rule) -> bool:
+        """Tell whether the other is no stricter: what is unique to a subject is unique to its node."""
+        return isinstance(other, Unique) and self.to in ("subject", other.to)
+
+
+@dataclass(frozen=True, slots=True)
 class Versions:
     """A floor, a floor for each release line, and advisories; all that are given count."""
 

@@ -63,6 +63,11 @@ class _Settling:
         self.applying = [node for node in bench.nodes if self.standing[node.name].applies]
 
     def result(self, observations: Iterable[Observation]) -> CheckResult:
+        asking = self.check.profiles
+        if asking and self.bench.profile not in asking:
+            return CheckResult(
+                Verdict.SKIP, f"asked for by profile {', '.join(asking)} only", applicable=False
+            )
         seen = list(observations)
         places = {node.name for node in self.applying if node.silence is None}
         known = set(self.standing)

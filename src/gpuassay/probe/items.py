@@ -177,6 +177,28 @@ QUESTIONS = (
         cap=1 * MIB,
     ),
     Question(
+        id="processors",
+        how="tree",
+        what=("/sys/devices/system/cpu",),
+        purpose="Counts the processor packages, cores and threads that are in use.",
+        cap=1 * MIB,
+    ),
+    Question(
+        id="numa",
+        how="tree",
+        what=("/sys/devices/system/node",),
+        purpose="Lists the NUMA nodes with their processors and memory.",
+        cap=1 * MIB,
+    ),
+    Question(
+        id="nvme",
+        how="tree",
+        what=("/sys/class/nvme",),
+        purpose="Lists the NVMe drives: model, firmware and size; no serial numbers.",
+        deadline_s=10,
+        cap=1 * MIB,
+    ),
+    Question(
         id="dcb",
         how="library",
         what=("netlink",),
@@ -257,6 +279,14 @@ QUESTIONS = (
         purpose="Reads the kernel's log, /dev/kmsg, for what drivers say of broken hardware; clears nothing.",
         deadline_s=10,
         cap=4 * MIB,
+        privilege="root",
+    ),
+    Question(
+        id="nvme-health",
+        how="library",
+        what=("nvme",),
+        purpose="Asks each NVMe drive for its health log (Get Log Page 02h): wear, warnings; sets nothing.",
+        deadline_s=10,
         privilege="root",
     ),
     Question(

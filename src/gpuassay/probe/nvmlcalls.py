@@ -23,6 +23,7 @@ KINDS = {
     26: "unsupported",  # deprecated: asked for in another way now
 }
 _PSTATE_UNKNOWN = 32
+_GRAPHICS, _SM, _MEMORY = 0, 1, 2  # nvmlClockType_t
 
 
 class Call(NamedTuple):
@@ -78,6 +79,10 @@ def _banks(histogram: Any) -> dict[str, int]:
     return {level: getattr(histogram, level) for level in ("max", "high", "partial", "low", "none")}
 
 
+def _clock(key: str, function: str, kind: int) -> Call:
+    return Call(key, function, ask=lambda nvml, gpu: getattr(nvml, function)(gpu, kind))
+
+
 # Answers also where initialising failed: a library that does not fit the loaded driver says its version.
 VERSION = Call("library", "nvmlSystemGetNVMLVersion", _text)
 INIT = Call("", "nvmlInit")
@@ -101,6 +106,7 @@ DEVICE = (
     Call("pstate", "nvmlDeviceGetPerformanceState", _pstate),
     Call("persistence", "nvmlDeviceGetPersistenceMode", bool),
     Call("mig", "nvmlDeviceGetMigMode", lambda modes: modes[0]),
+    Call("mig_pending", "nvmlDeviceGetMigMode", lambda modes: modes[1]),
     Call("memory_total_bytes", "nvmlDeviceGetMemoryInfo", lambda memory: memory.total),
     Call("ecc", "nvmlDeviceGetEccMode", _ecc),
     Call("remapped_rows", "nvmlDeviceGetRemappedRows", _remapped),
@@ -110,6 +116,13 @@ DEVICE = (
     Call("pcie.gen_max", "nvmlDeviceGetMaxPcieLinkGeneration"),
     Call("pcie.width", "nvmlDeviceGetCurrPcieLinkWidth"),
     Call("pcie.width_max", "nvmlDeviceGetMaxPcieLinkWidth"),
+    Call("power.enforced_mw", "nvmlDeviceGetEnforcedPowerLimit"),
+    Call("power.default_mw", "nvmlDeviceGetPowerManagementDefaultLimit"),
+    _clock("clocks.applications", "nvmlDeviceGetApplicationsClock", _GRAPHICS),
+    _clock("clocks.applications_default", "nvmlDeviceGetDefaultApplicationsClock", _GRAPHICS),
+    _clock("clocks.memory", "nvmlDeviceGetApplicationsClock", _MEMORY),
+    _clock("clocks.memory_default", "nvmlDeviceGetDefaultApplicationsClock", _MEMORY),
+    _clock("clocks.max", "nvmlDeviceGetMaxClockInfo", _SM),
 )
 
 

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import amd, dcb, hosttrees, localfiles, nccl, packages, system, trees
+from gpuassay.probe import amd, dcb, hosttrees, localfiles, machine, nccl, nvme, packages, system, trees
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.exposure import exposure
@@ -23,6 +23,9 @@ TREES = {
     "pci": trees.pci,
     "infiniband": trees.infiniband,
     "net": trees.net,
+    "processors": machine.processors,
+    "numa": machine.numa,
+    "nvme": machine.nvme,
     "gpudirect": trees.modules,
     "boot": packages.boot,
     "amdgpu": amd.amdgpu,
@@ -36,6 +39,7 @@ LIBRARIES = {
     "host": system.host,
     "cpuinfo": system.cpuinfo,
     "clock": system.clock,
+    "nvme-health": nvme.health,
     "dcb": dcb.dcb,
     "exposure": exposure,
     "nccl": nccl.nccl,

@@ -1,0 +1,77 @@
+"""How a node is built: processors, memory, adapters and drives, and which sit at which processor."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gpuassay.facts import nvidia
+from gpuassay.facts.affinity import Affinity
+from gpuassay.facts.drives import Drives
+from gpuassay.facts.machine import Machine
+from gpuassay.facts.record import mapped
+from gpuassay.judge.fact import Unread
+
+if TYPE_CHECKING:
+    from gpuassay.facts.adapters import Adapters
+    from gpuassay.facts.fabric import Fabric
+    from gpuassay.facts.gpu import Gpu
+    from gpuassay.facts.pci import Bus
+    from gpuassay.facts.source import Evidence
+    from gpuassay.judge.fact import Fact
+
+
+class Built:
+    """The part of a node that a contract names."""
+
+    if TYPE_CHECKING:  # what Node has
+        _evidence: Evidence
+
+        @cached_property
+        def gpus(self) -> tuple[Gpu, ...]: ...  # noqa: D102 - as on Node
+        @cached_property
+        def fabric(self) -> Fabric: ...  # noqa: D102 - as on Node
+        @cached_property
+        def _adapters(self) -> Adapters: ...
+        @cached_property
+        def _bus(self) -> Bus: ...
+
+    @cached_property
+    def machine(self) -> Machine:
+        """Its processors and memory."""
+        return Machine(self._evidence)
+
+    @cached_property
+    def drives(self) -> Drives:
+        """Its local NVMe drives."""
+        return Drives(self._evidence)
+
+    @cached_property
+    def affinity(self) -> Affinity:
+        """Which of its GPUs and fabric NICs sit at the same processor."""
+        fabric = dict.fromkeys(port.device for port in self.fabric.ports)
+        return Affinity(self.gpus, tuple(fabric), self._adapters, self._bus, self.machine)
+
+    @property
+    def nic_models(self) -> Fact[str]:
+        """How many RDMA devices of each model it has."""
+        return self._adapters.counts
+
+    @property
+    def nic_boards(self) -> Fact[str]:
+        """How many RDMA devices of each board id (PSID) it has."""
+        return self._adapters.boards
+
+    @property
+    def gpu_memory_mode(self) -> Fact[str]:
+        """Who manages the memory of its coherent GPUs: ``driver``, or ``numa``, the operating system."""
+        return nvidia.memory_mode(self._evidence)
+
+    def _shows_build(self, need: str) -> Fact[bool]:
+        """Tell whether it has local drives, or GPUs that share memory with its processors; nothing else."""
+        if need == "nvme":
+            return self.drives.present
+        if need != "coherent":
+            return Unread("not_asked", f"nodes are not asked about {need}")
+        coherent = any(not nvidia.COHERENT.isdisjoint(gpu.models) for gpu in self.gpus)
+        return mapped(self._bus.count, lambda _: coherent)
