@@ -169,7 +169,6 @@ def test_any_document_gives_facts(item: str, content: Any) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@settings(deadline=None)  # a busy machine is no defect
 @given(st.sampled_from(DOCUMENTS), st.data())
 def test_any_change_in_a_healthy_document_gives_facts(item: str, data: st.DataObject) -> None:
     """A single odd value, anywhere, is found out by its reader."""
