@@ -65,7 +65,7 @@ def node(contents: Mapping[str, Any], *, fabric: Iterable[str] = (), problems: I
     return Node("n1", evidence(contents, problems), fabric)
 
 
-def function(**changes: str) -> dict[str, str]:
+def function(**changes: str) -> dict[str, Any]:
     """Make what sysfs shows of a healthy B200; a change to an empty text leaves the file out."""
     healthy = {
         "vendor": "0x10de",
@@ -79,7 +79,7 @@ def function(**changes: str) -> dict[str, str]:
         "driver": "nvidia",
         "numa_node": "0",
     }
-    return {key: value for key, value in (healthy | changes).items() if value}
+    return {key: value for key, value in (healthy | changes).items() if value} | {"aer": health.NO_PCI_ERRORS}
 
 
 def device(index: int, bus: int, **changes: Any) -> dict[str, Any]:

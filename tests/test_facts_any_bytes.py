@@ -46,6 +46,7 @@ HEALTHY = small(
         "topology_file": {"path": "/etc/topo.xml", "there": True},
         "plugins": ["/usr/lib/libnccl-net.so"],
     },
+    shm={"size_bytes": 100, "free_bytes": 40, "owners": {"0": {"files": 1, "bytes": 60}}, "newest_age_s": 5},
     limits="Max locked memory         unlimited            unlimited            bytes     \n",
     uptime="7200.00 1.00\n",
     processors={"online": "0-3", "present": "0-3", "packages": ["0-3"], "cores": ["0,2", "1,3"]},
@@ -78,8 +79,8 @@ XML = st.text(string.ascii_letters + "<>/&;![]\"'= \n", max_size=200).map(
 
 def facts(node: Node) -> Iterator[tuple[str, Any]]:
     """Ask a node, its GPUs and its ports for everything that they know."""
-    told = [part for gpu in node.gpus for part in (gpu.health, gpu.condition)]
-    parts = (node.machine, node.drives, node.affinity, *told)
+    told: list[Any] = [part for gpu in node.gpus for part in (gpu.health, gpu.condition)]
+    parts = (node.machine, node.drives, node.affinity, node.pci_errors, node.shared_memory, *told)
     for subject in (node, node.fabric, *node.gpus, *node.ports, *parts):
         for name in dir(type(subject)):
             if not name.startswith("_") and name not in (
@@ -124,6 +125,9 @@ SOUND: dict[str, Callable[[Any], bool]] = {
         is_count,
     ),
     "remap_banks_exhausted": is_count,
+    **dict.fromkeys(["fatal", "nonfatal"], is_count),
+    **dict.fromkeys(["corrected_per_hour", "replays_per_minute"], lambda value: value >= 0),
+    "left_share": lambda value: 0 <= value <= 1,
     **dict.fromkeys(["gpus_unplaced", "gpus_far", "sockets", "cores", "threads", "count"], is_count),
     **dict.fromkeys(["memory_mib", "clock_limit_mhz", "warning", "worst_used_percent"], is_count),
     **dict.fromkeys(["partition_mode", "partition_mode_after_reset"], is_among("whole", "mig")),
@@ -169,7 +173,6 @@ def test_any_document_gives_facts(item: str, content: Any) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@settings(deadline=None)  # a busy machine is no defect
 @given(st.sampled_from(DOCUMENTS), st.data())
 def test_any_change_in_a_healthy_document_gives_facts(item: str, data: st.DataObject) -> None:
     """A single odd value, anywhere, is found out by its reader."""

@@ -37,8 +37,6 @@ HEALTH = {
         "memory_c": 39,
         "pcie_replays": 0,
         "slowdown_tlimit_c": -3,
-        "reset_required": {"unread": "unsupported", "why": "NVML: no value for field 226 (26)", "code": 26},
-        "drain_and_reset": {"unread": "unsupported", "why": "NVML: no value for field 227 (26)", "code": 26},
         "recovery_action": 0,
     },
     "clock_event_reasons": 1,

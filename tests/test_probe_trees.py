@@ -194,3 +194,18 @@ def test_firmware_without_serial_numbers(tmp_path: Path) -> None:
     assert trees.dmi(str(tmp_path)) == {"sys_vendor": "Example", "product_name": "Node", "chassis_type": "23"}
     with pytest.raises(FileNotFoundError):
         trees.dmi(str(tmp_path / "none"))
+
+
+def test_counts_of_pci_errors(sys: Path) -> None:
+    """Totals and what is not zero, of what carries traffic; nothing of a function that counts none."""
+    gpu = sys / "devices/pci0000:17/0000:17:01.0/0000:18:00.0"
+    lay(gpu, **{"class": "0x030200", "aer_dev_correctable": "RxErr 3\nBadTLP 0\nTOTAL_ERR_COR 3"})
+    lay(gpu.parent, **{"class": "0x060400"})
+    devices = trees.pci(str(sys / "bus/pci/devices"))
+    assert devices["0000:18:00.0"]["aer"] == {"aer_dev_correctable": "RxErr 3\nTOTAL_ERR_COR 3"}
+    assert devices["0000:17:01.0"]["aer"] == {}
+    totals = ("aer_dev_correctable", "COR"), ("aer_dev_nonfatal", "NONFATAL"), ("aer_dev_fatal", "FATAL")
+    lay(gpu.parent, **{name: f"DLP 0\nTOTAL_ERR_{total} 0" for name, total in totals})
+    assert trees.pci(str(sys / "bus/pci/devices"))["0000:17:01.0"]["aer"] == 0
+    lay(gpu.parent, **{"class": "0x060000"})
+    assert "aer" not in trees.pci(str(sys / "bus/pci/devices"))["0000:17:01.0"]

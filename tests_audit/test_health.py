@@ -150,3 +150,33 @@ def test_ras_history(fleet: Fleet, observe: Observe) -> None:
         log = node.amdgpu_log
         observe(node, window_hours=log.window_hours, written_by_user=log.written_by_user)
         observe(node, serious=log.serious, recovered=log.recovered)
+
+
+def test_pcie_errors(fleet: Fleet, observe: Observe) -> None:
+    """The PCIe links of GPUs and network cards work without errors, up to the processor.
+
+    A fatal error costs a link or a device, one that is not fatal a transfer. Errors that were corrected do
+    no harm but cost time, and many of them come before the others. All are counted since the boot, on the
+    GPU, on the network card and on each port above them.
+
+    Fix: drain the node; reseat or replace the part that is named, its riser, cable or retimer. Update its
+    firmware if its like on other nodes have the same errors.
+    """
+    for node in fleet.nodes:
+        errors = node.pci_errors
+        observe(node, fatal=errors.fatal, nonfatal=errors.nonfatal)
+        observe(node, corrected_per_hour=errors.corrected_per_hour)
+        observe(node, replays_per_minute=errors.replays_per_minute)
+
+
+def test_leftovers(fleet: Fleet, observe: Observe) -> None:
+    """Nobody has left shared memory full.
+
+    Data loaders and communication libraries put their buffers into /dev/shm, and a job that finds it full
+    ends with a bus error. What a killed job leaves there stays until the next boot. While a job is running
+    it may be the job's own, and is not judged.
+
+    Fix: have every job's epilog remove what its user left in /dev/shm, or give each job one of its own.
+    """
+    for node in fleet.nodes:
+        observe(node, left_share=node.shared_memory.left_share)

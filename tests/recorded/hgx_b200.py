@@ -108,7 +108,7 @@ def nic(rail: int) -> str:
     return f"0000:{ROOTS[rail] + 3:02x}:00.0"
 
 
-def pci() -> dict[str, dict[str, str]]:
+def pci() -> dict[str, dict[str, Any]]:
     """Return the PCI devices: by rail a switch with a NIC and a GPU below a root port; then the front end."""
     devices = {}
     for rail, bus in enumerate(ROOTS):
@@ -130,7 +130,7 @@ def pci() -> dict[str, dict[str, str]]:
 
 def function(
     product: str, kind: str, numa: str, *, parent: str = "", speed: str = "32.0 GT/s PCIe"
-) -> dict[str, str]:
+) -> dict[str, Any]:
     """Return one PCI function, its link trained to the full."""
     vendor, device = product.split(":")
     found = {
@@ -146,6 +146,7 @@ def function(
         "max_link_width": "16",
         "power_state": "D0",
         "numa_node": numa,
+        "aer": health.NO_PCI_ERRORS,
         "driver": {BRIDGE: "pcieport", GPU: "nvidia", NIC: "mlx5_core"}[kind],
     }
     return found | ({"parent": parent} if parent else {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from recorded import exposure, settings
+from recorded import exposure, health, settings
 from recorded.items import absent, command, dashed, file, library, made_up, tree
 from recorded.software import KERNEL, Software
 
@@ -89,6 +89,7 @@ class Host:
             *devices,
             exposure.item(virtual=self.virt != "none"),
             *settings.items(self, devices),
+            health.shm(self.memory),
             kernel_log((*boot(self.machine), *log)),
             *self.software.items(),
             command("virt", ["systemd-detect-virt"], f"{self.virt}\n", status=int(self.virt == "none")),

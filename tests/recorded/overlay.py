@@ -88,7 +88,7 @@ def _change(table: Mapping[str, Any]) -> Change:
             more = table["append"].strip("\n").encode()
             return lambda item: replace(item, out=item.out.removesuffix(b"\n") + b"\n" + more)
         case ["cut"]:
-            return lambda item: replace(item, out=item.out[: len(item.out) // 2])
+            return partial(_cut, at=table["cut"])
         case ["garble"]:
             return lambda item: replace(item, out=NOISE)
         case ["remove"]:
@@ -96,6 +96,13 @@ def _change(table: Mapping[str, Any]) -> Change:
         case [*fields] if fields and FIELDS.issuperset(fields):
             return partial(_with_fields, fields=table)
     raise OverlayError(f"no change is written as {', '.join(table) or 'nothing'}")
+
+
+def _cut(item: Item, at: str | bool) -> Item:  # noqa: FBT001 - the overlay's own word
+    """Keep what comes before a text, or the first half."""
+    if at is True:
+        return replace(item, out=item.out[: len(item.out) // 2])
+    return replace(item, out=item.out.partition(str(at).encode())[0])
 
 
 def _remove(_item: Item) -> None:

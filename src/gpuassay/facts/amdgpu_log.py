@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuassay.facts.kernel_log import lack_of, records, when, window
+from gpuassay.facts.kernel_log import log_of, records, when, window
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ class AmdgpuLog:
 
 def read(evidence: Evidence, places: Mapping[str, str]) -> AmdgpuLog:
     """Read the kernel log; ``places`` names GPUs by address. A damaged log proves only what is in it."""
-    item = evidence.item("kmsg")
-    lack = lack_of(evidence, item)
+    item, lack = log_of(evidence)
     if item is None or (lack is not None and not item.out):
         return AmdgpuLog.unread(lack or Unread("not_asked", "kmsg was not asked for"))
     ref = evidence.ref(item)

@@ -76,6 +76,11 @@ class Gpu(Setup, Division):
         return self._device.gone
 
     @property
+    def vendor(self) -> str:
+        """Whose it is, as the bus says: ``10de``, ``1002``; empty for one that only the driver shows."""
+        return self._function.vendor
+
+    @property
     def bdf(self) -> Fact[str]:
         """Its PCI address, e.g. ``0000:5d:00.0``."""
         bus = self._function.address

@@ -29,6 +29,7 @@ _KNOWN_REASONS = 0x1FF
 _PLAUSIBLE_LIMIT = range(70, 131)
 _MOST_C = 200
 _INITIAL_NAMESPACE = "pid:[4026531836]"  # linux/proc_ns.h, PROC_PID_INIT_INO: that of the machine itself
+_AT_WORK = ("it is at work", "it is in use")
 _MIB = 1 << 20
 
 
@@ -118,6 +119,15 @@ class Condition(Told):
     # --- what it is doing ------------------------------------------------------------------------
 
     @property
+    def at_work(self) -> Fact[bool]:
+        """Whether it computes, or a process uses it."""
+        work = self._work(also_held=True)
+        if work is None:
+            return Read(value=False)
+        known = work.kind == "denied" and work.why.startswith(_AT_WORK)
+        return Read(value=True, evidence=work.evidence, note=work.why) if known else work
+
+    @property
     def idle_power_w(self) -> Fact[float]:
         """What it draws while it does nothing; unseen while it works."""
         work = self._work(also_held=True)
@@ -158,10 +168,10 @@ class Condition(Told):
         if isinstance(busy, Unread):
             return busy
         if busy.value:
-            return Unread("denied", f"it is at work, {busy.value} % busy: {self._users()}", busy.evidence)
+            return Unread("denied", f"{_AT_WORK[0]}, {busy.value} % busy: {self._users()}", busy.evidence)
         count = self._entry.record("usage").record("processes").count("count")
         if also_held and isinstance(count, Read) and count.value:
-            return Unread("denied", f"it is in use: {self._users()}", count.evidence)
+            return Unread("denied", f"{_AT_WORK[1]}: {self._users()}", count.evidence)
         return None
 
     def _shared(self) -> Unread | None:

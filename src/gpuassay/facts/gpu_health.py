@@ -77,6 +77,11 @@ class Health(Told):
         told += ["a remap failed" if failed.value else "no failure"] if isinstance(failed, Read) else []
         return ", ".join(told)
 
+    @property
+    def pcie_replays(self) -> Fact[int]:
+        """How many packets it had to send again over PCIe since it was reset."""
+        return self._seen(self._entry.record("fields").count("pcie_replays"))
+
     # --- what it asks for ------------------------------------------------------------------------
 
     @property

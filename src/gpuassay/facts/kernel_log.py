@@ -12,6 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpuassay.facts import kernel_journal
 from gpuassay.facts.host import uptime_hours
 from gpuassay.facts.source import document, take
 from gpuassay.facts.text import brief, pci_address
@@ -86,8 +87,7 @@ class KernelLog:
 
 def read(evidence: Evidence) -> KernelLog:
     """Read the kernel log of a node; a damaged one proves what is in it, but not that nothing else was."""
-    item = evidence.item("kmsg")
-    lack = lack_of(evidence, item)
+    item, lack = log_of(evidence)
     if item is None or (lack is not None and not item.out):
         return KernelLog.unread(lack or Unread("not_asked", "kmsg was not asked for"))
     ref = evidence.ref(item)
@@ -110,7 +110,17 @@ def read(evidence: Evidence) -> KernelLog:
     )
 
 
-def lack_of(evidence: Evidence, item: Item | None) -> Unread | None:
+def log_of(evidence: Evidence) -> tuple[Item | None, Unread | None]:
+    """Give the log, or in its place the journal's messages; and why it did not come whole, if so."""
+    item = evidence.item("kmsg")
+    lack = _lack_of(evidence, item)
+    if lack is None or (item and item.out):
+        return item, lack
+    journal = kernel_journal.as_kmsg(evidence)
+    return (journal, None) if journal else (item, lack)
+
+
+def _lack_of(evidence: Evidence, item: Item | None) -> Unread | None:
     """Say why the log did not come whole, if so; a channel that is not there cannot be seen from here."""
     if item is not None and item.status == "ok":
         return None

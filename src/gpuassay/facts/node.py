@@ -12,9 +12,11 @@ from gpuassay.facts.built import Built
 from gpuassay.facts.exposure import Exposure
 from gpuassay.facts.fabric import Fabric
 from gpuassay.facts.kernel_log import KernelLog
+from gpuassay.facts.leftovers import SharedMemory
 from gpuassay.facts.link import ETHERNET, INFINIBAND
 from gpuassay.facts.nics import Nics
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
+from gpuassay.facts.pci_errors import PciErrors
 from gpuassay.facts.racks import Membership
 from gpuassay.facts.record import mapped
 from gpuassay.facts.settings import Settings
@@ -162,6 +164,16 @@ class Node(Built):
         shown = {function.vendor for function in self._bus.gpus}
         shown |= {vendor for vendor, driver in self._drivers.items() if driver.devices}
         return tuple(vendor for vendor in self._drivers if vendor in shown) or (NVIDIA,)
+
+    @cached_property
+    def pci_errors(self) -> PciErrors:
+        """The errors on its PCI bus."""
+        return PciErrors(self._bus, self.gpus, self.uptime_hours)
+
+    @cached_property
+    def shared_memory(self) -> SharedMemory:
+        """What lies in its shared memory, /dev/shm."""
+        return SharedMemory(self._evidence, [one.condition.at_work for one in self.gpus])
 
     # --- NVLink ----------------------------------------------------------------------------------
 

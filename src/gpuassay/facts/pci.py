@@ -167,6 +167,24 @@ class Bus:
         """Name the product at an address, e.g. ``1002:74a1``; empty if unread."""
         return next((function.pci_id for function in self.gpus if function.where == address), "")
 
+    def function(self, address: str) -> Record:
+        """Give all that was read of one function of the bus."""
+        return self._devices.record(address)
+
+    def parent(self, address: str) -> str:
+        """Name the bridge above a function; empty where there is none, or none was read."""
+        above = self.function(address).text("parent")
+        return above.value if isinstance(above, Read) else ""
+
+    def of_class(self, beginning: str) -> tuple[str, ...]:
+        """List the functions whose PCI class begins so, by address."""
+        found = []
+        for name, entry in self._devices.items():
+            kind = entry.text("class")
+            if isinstance(kind, Read) and kind.value.startswith(beginning):
+                found.append(name)
+        return tuple(sorted(found))
+
     @cached_property
     def switches(self) -> Fact[bool] | None:
         """Whether it shows an NVSwitch; None if it does not, for not every board has them on its bus."""

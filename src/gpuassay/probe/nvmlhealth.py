@@ -64,12 +64,13 @@ def _field(value: Any) -> Any:
     return getattr(value.value, _MEMBERS[value.valueType])
 
 
-def _signed(fields: dict[str, Any]) -> dict[str, Any]:
-    """Give margins, which are zero or less, their sign back: some drivers say that they are unsigned."""
+def _mended(fields: dict[str, Any]) -> dict[str, Any]:
+    """Give a margin, which is zero or less, its sign back; leave out fields that a newer one has replaced."""
     margin = fields["slowdown_tlimit_c"]
     if isinstance(margin, int) and margin >> 31 == 1:
         fields["slowdown_tlimit_c"] = margin - (1 << 32)
-    return fields
+    old = () if isinstance(fields["recovery_action"], dict) else ("reset_required", "drain_and_reset")
+    return {name: value for name, value in fields.items() if name not in old}
 
 
 def _reasons(nvml: ModuleType, gpu: Any) -> Any:
@@ -116,7 +117,7 @@ HEALTH = (
     Call("ecc_errors.sram_threshold_exceeded", "nvmlDeviceGetSramEccErrorStatus", ask=_sram),
     Call("repairs_pending", "nvmlDeviceGetRepairStatus", _repairs),
     Call("unrepairable_memory", "nvmlDeviceGetUnrepairableMemoryFlag_v1", bool),
-    Call("fields", "nvmlDeviceGetFieldValues", _signed, ask=_fields),
+    Call("fields", "nvmlDeviceGetFieldValues", _mended, ask=_fields),
     Call("clock_event_reasons", "nvmlDeviceGetCurrentClocksThrottleReasons", ask=_reasons),
     Call(
         "temperature.gpu_c",

@@ -6,7 +6,19 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Optional
 
-from gpuassay.probe import amd, dcb, hosttrees, localfiles, machine, nccl, nvme, packages, system, trees
+from gpuassay.probe import (
+    amd,
+    dcb,
+    hosttrees,
+    leftovers,
+    localfiles,
+    machine,
+    nccl,
+    nvme,
+    packages,
+    system,
+    trees,
+)
 from gpuassay.probe.answer import Answer, document, kind_of, words_of
 from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.exposure import exposure
@@ -46,6 +58,7 @@ LIBRARIES = {
     "cmdline": localfiles.cmdline,
     "mounts": localfiles.mounts,
     "own-name": localfiles.own_name,
+    "shm": leftovers.shm,
 }
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from typing import Any
 
 from gpuassay.probe.answer import unread_because
@@ -26,6 +27,11 @@ _PCI = (
     "power_state",
     "numa_node",
 )
+# Advanced Error Reporting, counted by the kernel since it found the device; read for what carries traffic:
+# GPUs, network cards and bridges. Where nobody counts, as in most virtual machines, there are no such files.
+_AER = ("aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal")
+_ZERO = re.compile("TOTAL_ERR_[A-Z]+ 0")
+_AER_CLASSES = ("0x02", "0x03", "0x12", "0x0604")
 _RDMA = ("fw_ver", "hca_type", "board_id", "node_guid")
 _RDMA_PORT = ("state", "phys_state", "rate", "link_layer", "lid", "sm_lid", "cap_mask")
 # Of many counters, those that tell of a bad link or a crowded fabric. Traffic is not among them.
@@ -76,12 +82,28 @@ def pci(root: str) -> dict[str, Any]:
 
 def _pci_device(folder: str) -> dict[str, Any]:
     device = attributes(folder, _PCI)
+    if str(device.get("class")).startswith(_AER_CLASSES):
+        device["aer"] = _errors(attributes(folder, _AER))
     driver, above = link_name(f"{folder}/driver"), pci_addresses(folder)[:-1]
     if driver:
         device["driver"] = driver
     if above:
         device["parent"] = above[-1]
     return device
+
+
+def _errors(counts: dict[str, Any]) -> Any:
+    """Keep of some sixty counts, such as ``BadTLP 3``, the totals and what is not zero; 0 where all are."""
+    kept = {name: _above_zero(text) for name, text in counts.items()}
+    return 0 if len(kept) == len(_AER) and all(map(_ZERO.fullmatch, map(str, kept.values()))) else kept
+
+
+def _above_zero(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    return "\n".join(
+        line for line in text.splitlines() if line.startswith("TOTAL") or not line.endswith(" 0")
+    )
 
 
 def infiniband(root: str) -> dict[str, Any]:
