@@ -63,7 +63,7 @@ def test_healthy_recordings_stay_small() -> None:
     """Recordings are part of every clone."""
     for name in healthy():
         nodes = len(list((build(name) / "nodes").iterdir()))
-        assert sum(map(len, content(build(name)).values())) < 80_000 * nodes
+        assert sum(map(len, content(build(name)).values())) < 120_000 * nodes
 
 
 def test_several_may_ask_for_one_recording_at_once() -> None:
