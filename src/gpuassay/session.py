@@ -239,7 +239,9 @@ def _stamps(request: Request, recording: Recording, site: Site) -> list[tuple[st
         stamps.append(("relaxed", f"the site file loosens {len(site.relaxed)} limits"))
     age = (site.day - site.catalog.reviewed).days if site.catalog.reviewed and site.day < date.max else 0
     if age > _STALE:
-        why = f"the table of advisories was compared with its sources {age} days before this evidence was taken"
+        why = (
+            f"the table of advisories was compared with its sources {age} days before this evidence was taken"
+        )
         stamps.append(("old advisories", why))
     return stamps
 
