@@ -66,7 +66,7 @@ def test_an_unsupported_value_is_skipped_only_where_the_product_is_known_to_lack
     lacking = judged(bench(table(), N1), values([N1], absent, models=("1002:75a3",)))
     assert (lacking.verdict, lacking.rows[0].reason) == (
         Verdict.SKIP,
-        "mi355x has none ([accelerator.mi355x] lacks)",
+        "N/A, and mi355x has none ([accelerator.mi355x] lacks)",
     )
     for models in (("NVIDIA B200",), ("NVIDIA B999",), ()):
         assert judged(bench(table(), N1), values([N1], absent, models=models)).verdict is Verdict.ERROR

@@ -135,7 +135,7 @@ class Grading:
         if fact.kind == "unsupported":
             product = self._bench.accelerator(seen.subject.models)
             if not isinstance(product, Unread) and product.lacks_metric(self._check.id, seen.metric):
-                why = f"{product.name} has none ([accelerator.{product.name}] lacks)"
+                why = f"N/A, and {product.name} has none ([accelerator.{product.name}] lacks)"
                 return _row(seen, Verdict.SKIP, why)
             reason = f"{seen.metric} is N/A, and this product is not known to lack it: {fact.why}"
         return _row(seen, ABSENT[fact.kind], reason)
