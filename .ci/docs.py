@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gpuassay.suite import Suite, load_suite
+from gpuassay.suite import load_suite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpuassay.suite import Suite
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "checks.md"
+CRITERIA = ROOT / "docs" / "criteria.toml"
 HEAD = """# Checks
 
 Written by `.ci/docs.py` from the checks and `thresholds.toml`; do not edit.
@@ -16,6 +24,15 @@ Written by `.ci/docs.py` from the checks and `thresholds.toml`; do not edit.
 A check observes; `thresholds.toml` says what is good. *Tier* is the lowest tier that needs the check,
 *seat* is from where it can be seen, *component* marks a broken part (the node goes on the return list)
 as against a wrong design.
+"""
+
+CRITERIA_HEAD = """
+## ClusterMAX's public criteria
+
+Those that a node's own evidence can answer, or from which seat they could be (`docs/criteria.toml`).
+
+| criterion | graded by |
+|---|---|
 """
 
 
@@ -43,7 +60,18 @@ def page(suite: Suite) -> str:
 
 Source: {check.source}
 """)
-    return "".join(parts)
+    return "".join([*parts, *_criteria(suite)])
+
+
+def _criteria(suite: Suite) -> Iterator[str]:
+    """Render which check grades which public criterion; a check that does not exist is an error."""
+    yield CRITERIA_HEAD
+    for criterion, answer in tomllib.loads(CRITERIA.read_text(encoding="utf-8"))["criteria"].items():
+        if "checks" in answer:
+            told = ", ".join(f"`{suite.catalog.checks[check].id}`" for check in answer["checks"])
+        else:
+            told = f"seat {answer['seat']}: {answer['why']}"
+        yield f"| {criterion} | {told} |\n"
 
 
 def main() -> int:
