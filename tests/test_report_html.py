@@ -135,8 +135,8 @@ def test_sections_come_in_the_order_of_need() -> None:
     order = (
         "arithmetic",
         "coverage",
-        "map",
         "findings",
+        "map",
         "not-run",
         "seats",
         "exceptions",

@@ -89,6 +89,9 @@ def _record(options: argparse.Namespace) -> int:
         run = gather(request, load_suite(request.root), lambda line: print(line, file=sys.stderr))
     except (ConfigError, RecordingError) as error:
         return _mistake(error)
+    except KeyboardInterrupt:
+        print("gpuassay: interrupted; what was recorded so far stays, unsealed", file=sys.stderr)
+        return 130
     print(run.recording)
     return 0
 
