@@ -9,8 +9,9 @@ import pytest
 from facts_evidence import absent, evidence, mark, unread, value
 from gpuassay.facts.record import Record
 from gpuassay.facts.source import document, text
-from gpuassay.facts.text import brief, natural, pci_address
+from gpuassay.facts.text import brief, pci_address
 from gpuassay.judge.fact import Read, Unread
+from gpuassay.judge.names import natural
 
 
 def test_a_value_carries_the_reference_of_its_item() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuassay.judge.catalog import TIERS
+from gpuassay.judge.catalog import TIERS, TierRule
 from gpuassay.judge.coverage import CheckCoverage, Nodes, cover
-from gpuassay.judge.tier import Award, Rule, Standing, award
+from gpuassay.judge.tier import Award, Standing, award
 from gpuassay.judge.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 PASS, WARN, FAIL, SKIP = Verdict.PASS, Verdict.WARN, Verdict.FAIL, Verdict.SKIP
 UNSEEN, ERROR, NOT_RUN = Verdict.UNSEEN, Verdict.ERROR, None
 RULES = {
-    "ribbon": Rule(3, ("audit",)),
-    "bronze": Rule(2, ("audit",)),
-    "silver": Rule(2, ("audit", "perf")),
-    "gold": Rule(1, ("audit", "perf")),
-    "platinum": Rule(0, ("audit", "perf")),
+    "ribbon": TierRule(3, ("audit",)),
+    "bronze": TierRule(2, ("audit",)),
+    "silver": TierRule(2, ("audit", "perf")),
+    "gold": TierRule(1, ("audit", "perf")),
+    "platinum": TierRule(0, ("audit", "perf")),
 }
 
 

@@ -14,8 +14,8 @@ from gpuassay.facts.nics import Nic
 from gpuassay.facts.node import Node
 from gpuassay.facts.racks import RackPool, rack_pools
 from gpuassay.facts.rdma import Port
-from gpuassay.facts.text import natural
 from gpuassay.judge.fact import Read, Unread
+from gpuassay.judge.names import natural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from gpuassay.facts.link import Around
 from gpuassay.facts.rdma import Port
 from gpuassay.facts.source import document
-from gpuassay.facts.text import natural
 from gpuassay.judge.fact import Read, Unread
+from gpuassay.judge.names import natural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,9 @@ from gpuassay.facts.kfd import Topology
 from gpuassay.facts.nvidia import Device
 from gpuassay.facts.record import Record
 from gpuassay.facts.source import document, text
-from gpuassay.facts.text import brief, graver, natural, pci_address
+from gpuassay.facts.text import brief, graver, pci_address
 from gpuassay.judge.fact import Read, Unread
+from gpuassay.judge.names import natural
 
 if TYPE_CHECKING:
     from gpuassay.facts.pci import Bus

@@ -10,8 +10,8 @@ from gpuassay.facts import gpudirect
 from gpuassay.facts.link import ETHERNET, INFINIBAND
 from gpuassay.facts.nccl import Names, findings
 from gpuassay.facts.record import mapped
-from gpuassay.facts.text import natural
 from gpuassay.judge.fact import Read, Unread
+from gpuassay.judge.names import natural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

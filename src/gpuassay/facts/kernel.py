@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.facts.source import document, text
-from gpuassay.facts.text import brief, natural
+from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Read, Unread
+from gpuassay.judge.names import natural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,9 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuassay.facts.text import graver, natural
+from gpuassay.facts.text import graver
 from gpuassay.judge.fact import Read, Unread
-from gpuassay.judge.names import folded
+from gpuassay.judge.names import folded, natural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Words as tools and drivers write them, and the order in which people count."""
+"""Words as tools and drivers write them."""
 
 from __future__ import annotations
 
@@ -39,12 +39,6 @@ _GRAVITY: tuple[Absence, ...] = (
 )
 _ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([01][0-9a-f])\.([0-7])")
 _LONGEST = 160  # of a foreign text inside a reason: the evidence has it whole
-
-
-def natural(text: str) -> list[tuple[int, int, str]]:
-    """Give the sort key that puts ``gpu2`` before ``gpu10``."""
-    parts = re.split(r"([0-9]+)", text)
-    return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts]
 
 
 def no_value(text: str) -> Absence | None:

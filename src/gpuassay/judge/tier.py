@@ -18,6 +18,8 @@ from gpuassay.judge.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gpuassay.judge.catalog import TierRule
+
 _EARNS = frozenset({Verdict.PASS, Verdict.SKIP, Verdict.WARN})
 
 State = Literal["won", "not_rated", "underperforming", "unavailable"]
@@ -42,14 +44,6 @@ class Standing:
     def word(self) -> str:
         """Its verdict as a word."""
         return "not_run" if self.verdict is None else self.verdict.word
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What a tier asks beside its checks: how many may warn, and which phases must have been judged."""
-
-    warnings: int
-    phases: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +97,7 @@ class Award:
 
 def award(
     standings: Sequence[Standing],
-    rules: Mapping[str, Rule],
+    rules: Mapping[str, TierRule],
     *,
     accelerators_judged: int,
     barred: Sequence[str] = (),
@@ -134,7 +128,7 @@ def award(
     return Award(state, won, ceiling, why, held_won, held_ceiling, tuple(lines))
 
 
-def _against(tier: str, own: Sequence[Standing], rule: Rule, *, sure: bool) -> tuple[Held, ...]:
+def _against(tier: str, own: Sequence[Standing], rule: TierRule, *, sure: bool) -> tuple[Held, ...]:
     """List what speaks against a tier: for sure, or even if all that was not judged had passed."""
     refused = frozenset({Verdict.FAIL}) if not sure else frozenset(Verdict) - _EARNS | {None}
     against = [line for line in own if line.verdict in refused]
@@ -149,7 +143,7 @@ def _against(tier: str, own: Sequence[Standing], rule: Rule, *, sure: bool) -> t
     return tuple(held)
 
 
-def _unproven(tier: str, own: Sequence[Standing], rule: Rule, *, sure: bool) -> Iterable[Held]:
+def _unproven(tier: str, own: Sequence[Standing], rule: TierRule, *, sure: bool) -> Iterable[Held]:
     """Name the phases that prove nothing, for nothing was judged in them: skips alone win no tier."""
     for phase in rule.phases:
         of_phase = [line for line in own if line.phase == phase]

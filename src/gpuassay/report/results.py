@@ -10,8 +10,9 @@ import math
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gpuassay.judge.catalog import TierRule
 from gpuassay.judge.coverage import CheckCoverage, Nodes, cover
-from gpuassay.judge.tier import Rule, Standing, award
+from gpuassay.judge.tier import Standing, award
 from gpuassay.judge.verdict import Verdict
 from gpuassay.report.fold import fold, natural
 
@@ -203,7 +204,9 @@ def _tier(context: Mapping[str, Any], described: Mapping[str, Any], found: Mappi
         )
         for check, own in found.items()
     ]
-    rules = {tier: Rule(rule["warnings"], tuple(rule["phases"])) for tier, rule in context["rules"].items()}
+    rules = {
+        tier: TierRule(rule["warnings"], tuple(rule["phases"])) for tier, rule in context["rules"].items()
+    }
     judged = max((own.get("accelerators", 0) for own in found.values()), default=0)
     return award(standings, rules, accelerators_judged=judged, barred=context["barred"]).document()
 
