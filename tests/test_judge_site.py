@@ -304,7 +304,11 @@ MISTAKES = [
     ('reason = "broken"\n', "", "[[out]] 1 reason: is missing"),
     ('reason = "broken"', 'raeson = "broken"', '[[out]] 1 raeson: unknown; *did you mean "reason"?'),
     ("[cluster]", "waiver = 3\n[cluster]", "is not TOML: "),
-    ("[cluster]", "[slurm]\n[cluster]", "slurm: unknown; expected one of cluster, pool, limits, waiver, out"),
+    (
+        "[cluster]",
+        "[slrm]\n[cluster]",
+        "slrm: unknown; expected one of cluster, pool, limits, waiver, out, slurm, kubernetes, ssh",
+    ),
 ]
 
 

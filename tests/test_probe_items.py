@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuassay.probe import children, items
-from gpuassay.target import local
+from gpuassay.target import DEADLINE_S
 
 ALLOWED = {*sys.stdlib_module_names, "pynvml"}  # pynvml travels along
 MODULES = sorted(Path(items.__file__).parent.glob("*.py"))
@@ -28,7 +28,7 @@ def test_each_question_is_named_once_and_refers_back() -> None:
 def test_the_whole_probe_has_time_for_all_deadlines() -> None:
     """Even if every question hangs and has to be killed, the local target waits long enough."""
     grace = children.TERM_GRACE_S + children.KILL_GRACE_S
-    assert sum(question.deadline_s + grace for question in items.QUESTIONS) < local.DEADLINE_S
+    assert sum(question.deadline_s + grace for question in items.QUESTIONS) < DEADLINE_S
 
 
 def test_the_listing_says_all_that_is_asked() -> None:

@@ -302,10 +302,11 @@ def test_no_gpu_and_no_count(library: Path, tmp_path: Path) -> None:
 GATHER = """
 import json
 from gpuassay.target.local import Local
+from gpuassay.target.progress import Tally
 class Writer:
     items = {}
     def add(self, node, item): self.items[item.id] = [item.status, item.why]
-Local().gather(Writer(), lambda line: None)
+Local().gather(Writer(), Tally(1, lambda line: None))
 print(json.dumps(Writer.items))
 """
 

@@ -18,6 +18,7 @@ from gpuassay.evidence.writer import RecordingWriter
 from gpuassay.probe.items import QUESTIONS
 from gpuassay.probe.main import answered
 from gpuassay.target.local import Local
+from gpuassay.target.progress import Tally
 from probing import Mark
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ class Notebook:
         assert item.seq > max((known.seq for known in self.items.values()), default=0)
         self.items[item.id] = item
 
+    def add_cluster(self, item: Item) -> None:
+        """Refuse: a machine alone is no cluster."""
+        raise AssertionError(item)
+
 
 @pytest.fixture
 def mark(monkeypatch: pytest.MonkeyPatch) -> Mark:
@@ -51,10 +56,15 @@ def mark(monkeypatch: pytest.MonkeyPatch) -> Mark:
     return mark
 
 
+def quiet() -> Tally:
+    """Hear of the progress and keep it for oneself."""
+    return Tally(1, lambda _line: None)
+
+
 def gather(python: str = sys.executable, deadline_s: float = 60) -> dict[str, Item]:
     """Gather from this machine with a Python and a deadline."""
     notebook = Notebook()
-    Local(python, deadline_s).gather(notebook, lambda _line: None)
+    Local(python, deadline_s).gather(notebook, quiet())
     return notebook.items
 
 
@@ -69,7 +79,7 @@ def test_this_machine(mark: Mark) -> None:
     """Every question is answered in order, documents can be read, and nothing is left running."""
     lines: list[str] = []
     notebook = Notebook()
-    Local().gather(notebook, lines.append)
+    Local().gather(notebook, Tally(1, lines.append))
     items = notebook.items
     answers = {
         item.id: {"status": item.status, "out": item.out.decode(errors="replace")} for item in items.values()
@@ -83,8 +93,9 @@ def test_this_machine(mark: Mark) -> None:
         assert item.status == "ok" or item.why
         if item.status == "ok" and {"tree", "library"} & item.asked.keys() and item.id != "kmsg":
             assert isinstance(json.loads(item.out), dict)
-    assert lines[0] == f"{NODE}: host (1 of {len(QUESTIONS)})"
-    assert len(lines) == len(items)
+    assert lines[0] == f"0 of 1 nodes done; {NODE}: host (1 of {len(QUESTIONS)})"
+    assert lines[-1] == "1 of 1 nodes done"
+    assert len(lines) == len(items) + 1
     assert mark.survivors() == []
 
 
@@ -94,7 +105,7 @@ def test_a_recording_of_this_machine(tmp_path: Path) -> None:
     writer = RecordingWriter(
         tmp_path, Meta(target="local", probe="test", declared=Local().declared(), begin=now)
     )
-    Local().gather(writer, lambda _line: None)
+    Local().gather(writer, quiet())
     writer.finish(now)
     recording = read_recording(tmp_path)
     assert list(recording.nodes) == [NODE]
@@ -161,15 +172,16 @@ def test_an_exception_ends_the_probe(mark: Mark) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Local().gather(Notebook(), interrupt)
+        Local().gather(Notebook(), Tally(1, interrupt))
     assert mark.survivors() == []
 
 
 GATHER = """
 from gpuassay.target.local import Local
+from gpuassay.target.progress import Tally
 class Writer:
     def add(self, node, item): pass
-Local().gather(Writer(), lambda line: None)
+Local().gather(Writer(), Tally(1, lambda line: None))
 """
 
 

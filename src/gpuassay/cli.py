@@ -83,11 +83,12 @@ def _record(options: argparse.Namespace) -> int:
     from gpuassay.judge.config import ConfigError
     from gpuassay.session import Request, gather
     from gpuassay.suite import load_suite
+    from gpuassay.target import TargetError
 
     request = Request(root=suite_root(), site=options.site, run_dir=options.folder)
     try:
         run = gather(request, load_suite(request.root), lambda line: print(line, file=sys.stderr))
-    except (ConfigError, RecordingError) as error:
+    except (ConfigError, RecordingError, TargetError) as error:
         return _mistake(error)
     except KeyboardInterrupt:
         print("gpuassay: interrupted; what was recorded so far stays, unsealed", file=sys.stderr)

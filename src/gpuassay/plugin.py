@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpuassay.judge.catalog import LEVELS, TIERS
+from gpuassay.judge.config import DURATION
+from gpuassay.judge.names import expand, listed
 from gpuassay.suite import PHASES, SuiteError, find_root, is_phase
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from gpuassay.target import DEADLINE_S, TARGETS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,7 +22,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=_target,
         default="local",
         metavar="TARGET",
-        help="where the cluster is: local (this machine, the default) or recording:DIR (what was recorded)",
+        help=f"where the cluster is: {', '.join(TARGETS)} (this machine: local, the default), two of them "
+        "with a comma where they are two ways to the same nodes, or recording:DIR (what was recorded)",
+    )
+    group.addoption(
+        "--nodes",
+        type=_nodes,
+        default=(),
+        metavar="NODES",
+        help="the nodes to ask, such as gpu[001-016], or a file that has one a line (default: the site "
+        "file's, else all that the target has)",
+    )
+    group.addoption(
+        "--deadline",
+        type=_duration,
+        default=DEADLINE_S,
+        metavar="TIME",
+        help="how long a node may take to answer, such as 90s or 5m (default: 15m)",
     )
     group.addoption("--site", metavar="PATH", help="the site file: what was bought (write --site=PATH)")
     group.addoption(
@@ -50,9 +66,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _target(text: str) -> str:
-    if text != "local" and not text.startswith("recording:"):
-        raise argparse.ArgumentTypeError(f"expected local or recording:DIR, found {text}")
+    if not text.startswith("recording:") and not set(text.split(",")) <= set(TARGETS):
+        raise argparse.ArgumentTypeError(f"expected {', '.join(TARGETS)} or recording:DIR, found {text}")
     return text
+
+
+def _nodes(text: str) -> tuple[str, ...]:
+    try:
+        path = Path(text)
+        return listed(path.read_text(encoding="utf-8")) if path.is_file() else expand(text)
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from error
+
+
+def _duration(text: str) -> float:
+    try:
+        return DURATION.read(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected {DURATION.expected}, found {text}") from None
 
 
 def _levels(text: str) -> frozenset[str]:

@@ -23,7 +23,10 @@ from gpuassay.judge.site import Site, load_site, undeclared
 from gpuassay.measuring import Measure, NotMeasuredError
 from gpuassay.report import results as report
 from gpuassay.suite import THRESHOLDS, Suite, SuiteError, load_suite
+from gpuassay.target import DEADLINE_S
+from gpuassay.target.choice import Wanted, choose
 from gpuassay.target.local import Local
+from gpuassay.target.progress import Tally
 from gpuassay.target.recording import locate
 
 _STALE = 30  # days without a review before a report says it; docs/decisions.md
@@ -43,7 +46,7 @@ ACCEPTANCE = "acceptance"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the user asked for: absolute paths, and words."""
+    """What the user asked for: absolute paths, and words; no ``nodes``: those of the site file or target."""
 
     root: Path
     target: str = "local"
@@ -51,6 +54,8 @@ class Request:
     thresholds: Path | None = None
     profile: str = ACCEPTANCE
     run_dir: Path | None = None
+    nodes: tuple[str, ...] = ()
+    deadline_s: float = DEADLINE_S
     allow: frozenset[str] = frozenset()
     folder: Path = field(default_factory=Path.cwd)
 
@@ -108,17 +113,21 @@ class Session:
 def gather(request: Request, suite: Suite, progress: Callable[[str], None]) -> RunFolder:
     """Take the evidence of a live target into the folder of a new run, and seal it.
 
-    Raises ConfigError for a site file with mistakes, RecordingError if evidence cannot be written.
+    Raises ConfigError for a site file with mistakes, TargetError if the cluster cannot be reached,
+    RecordingError if evidence cannot be written.
     """
-    if request.site is not None:
-        load_site(request.site, suite.catalog)  # a mistake in it is said before anything is touched
+    # Whatever can be found wrong is found before anything is touched.
+    site = load_site(request.site, suite.catalog) if request.site else undeclared(suite.catalog)
+    nodes = request.nodes or tuple(node for node in site.nodes if node not in site.at(now().date()).out_nodes)
+    target = choose(request.target, Wanted(nodes, request.deadline_s, site.reach))
+    declared = target.declared()
     run = RunFolder.create(request.run_dir, now())
-    target = Local()
-    meta = Meta(target=target.name, probe=__version__, declared=target.declared(), begin=now())
+    meta = Meta(target=target.name, probe=__version__, declared=declared, begin=now())
     writer = RecordingWriter(
         run.recording, meta, request.site.read_text(encoding="utf-8") if request.site else None
     )
-    target.gather(writer, progress)  # cut here, the recording stays readable, and says that it is unfinished
+    # Cut here, the recording stays readable, and says that it is unfinished.
+    target.gather(writer, Tally(len(declared), progress))
     writer.finish(now())
     return run
 

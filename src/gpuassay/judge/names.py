@@ -45,6 +45,15 @@ def expand(expression: str) -> tuple[str, ...]:
     return tuple(sorted(nodes, key=natural))
 
 
+def listed(text: str) -> tuple[str, ...]:
+    """Read a host file: each line begins with a node or a node set; what else is on it is passed over.
+
+    Raises ValueError for one that names no node, or holds what is no name.
+    """
+    lines = (line.partition("#")[0].split() for line in text.splitlines())
+    return expand(",".join(words[0] for words in lines if words))
+
+
 def folded(names: Sequence[str]) -> str:
     """Write names as one node set, such as ``gpu[001-004]``; as a list where NodeSet cannot."""
     try:

@@ -14,6 +14,7 @@ from gpuassay.judge.documents import digest, parse, read, write
 from gpuassay.judge.limits import read_limit
 from gpuassay.judge.names import natural
 from gpuassay.judge.pools import Pool, contract_names, read_pools
+from gpuassay.judge.reach import Reach, read_reach
 from gpuassay.judge.waivers import Out, Waiver, read_out, read_waiver
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Site:
     overrides: Mapping[str, Mapping[str, Limit]] = field(default_factory=dict)
     all_waivers: tuple[Waiver, ...] = ()
     outs: tuple[Out, ...] = ()
+    reach: Reach = field(default_factory=Reach)
     document: Mapping[str, Any] = field(default_factory=dict)
     day: date = date.min
 
@@ -154,6 +156,7 @@ def load_site(path: Path, catalog: Catalog) -> Site:
         overrides=_overrides(table.section("limits"), catalog),
         all_waivers=tuple(read_waiver(each, catalog.checks) for each in table.array("waiver")),
         outs=tuple(read_out(each, declared) for each in table.array("out")),
+        reach=read_reach(table),
         document=table.data,
     )
     cluster.close()

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from gpuassay.evidence.item import Item
+
+
+TARGETS = ("local",)
+"""The words that ``--target`` knows, beside ``recording:DIR``."""
+
+DEADLINE_S = 900.0
+"""For the probe of a node: what the deadlines of all questions add up to, and the time to end what hangs."""
+
+
+class TargetError(Exception):
+    """A cluster cannot be reached as asked; says what was tried, what came of it, and what to do."""
 
 
 class Writer(Protocol):
@@ -15,6 +27,38 @@ class Writer(Protocol):
 
     def add(self, node: str, item: Item) -> None:
         """Keep what a node answered."""
+
+    def add_cluster(self, item: Item) -> None:
+        """Keep what was asked of the cluster as a whole."""
+
+
+class Progress(Protocol):
+    """What is told how far each node is; ``target.progress.Tally`` is one."""
+
+    def answered(self, node: str, words: str) -> None:
+        """Hear what a node answered last, in words."""
+
+    def ended(self, node: str, problem: str) -> None:
+        """Hear that nothing more will come from a node, and why, if it is before its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A workload: ``argv``, started ``ranks`` times on each of ``nodes``, on all of them at once.
+
+    Beside ``environment``, each rank is told its place and where to meet the others, as ``torchrun`` does:
+    ``RANK``, ``LOCAL_RANK``, ``WORLD_SIZE``, ``LOCAL_WORLD_SIZE``, ``GROUP_RANK``, ``MASTER_ADDR``,
+    ``MASTER_PORT``. ``image`` names a container image by digest, empty for none. ``deadline_s`` bounds all
+    of it, in seconds.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    nodes: tuple[str, ...]
+    ranks: int = 1
+    environment: Mapping[str, str] = field(default_factory=dict)
+    image: str = ""
+    deadline_s: float = 600.0
 
 
 class Target(Protocol):
@@ -25,7 +69,10 @@ class Target(Protocol):
         """The word for it, as ``--target`` takes it."""
 
     def declared(self) -> tuple[str, ...]:
-        """Name the nodes that are to answer."""
+        """Name the nodes that are to answer. Raises TargetError."""
 
-    def gather(self, writer: Writer, progress: Callable[[str], None]) -> None:
-        """Ask all nodes and write down every answer, and every question that got none."""
+    def gather(self, writer: Writer, progress: Progress) -> None:
+        """Ask all nodes and write down every answer, and every question that got none.
+
+        An exception, Ctrl-C too, ends all that was started. Raises TargetError, and what ``writer`` raises.
+        """

@@ -20,6 +20,7 @@ from gpuassay.report.results import assemble, failed_outcome, graver, is_red
 from gpuassay.report.words import plural, status
 from gpuassay.session import SESSION, Request, Session, context, gather, now, prepare
 from gpuassay.suite import SuiteError, check_id, load_suite
+from gpuassay.target import TargetError
 from gpuassay.wiring.judge import cause
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Controller:
         """Read the tables, take or read the evidence, and make ready to judge; mistakes end the run here."""
         try:
             self._start(_request(self._config, self._root))
-        except (ConfigError, SuiteError, RecordingError) as error:
+        except (ConfigError, SuiteError, RecordingError, TargetError) as error:
             raise pytest.UsageError(str(error)) from error
 
     def _start(self, request: Request) -> None:
@@ -275,6 +276,8 @@ def _request(config: pytest.Config, root: Path) -> Request:
         thresholds=path(option.thresholds),
         profile=option.profile,
         run_dir=path(option.run_dir),
+        nodes=option.nodes,
+        deadline_s=option.deadline,
         allow=option.allow,
         folder=folder,
     )

@@ -1,0 +1,115 @@
+"""How nodes are got on this site: what the site file says to a scheduler, a cluster or ssh."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpuassay.judge.config import COUNT, DURATION, TEXT, items
+
+if TYPE_CHECKING:
+    from gpuassay.judge.config import Table
+
+_TEXTS = items(TEXT)
+_SLURM_WORDS = ("partition", "account", "qos", "reservation", "constraint")
+_KUBERNETES_WORDS = ("kubeconfig", "context", "namespace", "image", "pull_secret", "runtime_class")
+
+
+@dataclass(frozen=True)
+class SlurmReach:
+    """What Slurm is told with every job.
+
+    ``arguments`` are added as they are; ``wait_s`` is how long a job may wait for its node, in seconds;
+    ``time_limit_s`` is asked for each, at most what the partition allows.
+    """
+
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    reservation: str = ""
+    constraint: str = ""
+    arguments: tuple[str, ...] = ()
+    wait_s: float = 30.0
+    time_limit_s: float | None = None
+    python: str = "python3"
+
+
+@dataclass(frozen=True)
+class KubernetesReach:
+    """Where and as what pods run.
+
+    ``image`` needs a Python 3.9 and is named by digest; ``namespace`` empty: a new one, removed afterwards;
+    ``tolerations`` are ``key``, ``key=value`` or ``key=value:Effect``, ``*`` is all.
+    """
+
+    kubeconfig: str = ""
+    context: str = ""
+    namespace: str = ""
+    image: str = ""
+    pull_secret: str = ""
+    runtime_class: str = ""
+    tolerations: tuple[str, ...] = ()
+    python: str = "python3"
+
+
+@dataclass(frozen=True)
+class SshReach:
+    """How ssh connects, beyond the user's ``~/.ssh/config``; ``options`` are those of ``ssh -o``."""
+
+    user: str = ""
+    port: int | None = None
+    jump: str = ""
+    config: str = ""
+    options: tuple[str, ...] = ()
+    connect_timeout_s: float = 10.0
+    python: str = "python3"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What is said for each target that needs to be told."""
+
+    slurm: SlurmReach = field(default_factory=SlurmReach)
+    kubernetes: KubernetesReach = field(default_factory=KubernetesReach)
+    ssh: SshReach = field(default_factory=SshReach)
+
+
+def read_reach(site: Table) -> Reach:
+    """Read ``[slurm]``, ``[kubernetes]`` and ``[ssh]``; what is not said stays the default."""
+    return Reach(
+        _slurm(site.section("slurm")), _kubernetes(site.section("kubernetes")), _ssh(site.section("ssh"))
+    )
+
+
+def _slurm(table: Table) -> SlurmReach:
+    reach = SlurmReach(
+        **{name: table.take(name, TEXT, "") for name in _SLURM_WORDS},
+        arguments=table.take("arguments", _TEXTS, ()),
+        wait_s=table.take("wait", DURATION, SlurmReach.wait_s),
+        time_limit_s=table.take("time_limit", DURATION, None),
+        python=table.take("python", TEXT, SlurmReach.python),
+    )
+    table.close()
+    return reach
+
+
+def _kubernetes(table: Table) -> KubernetesReach:
+    reach = KubernetesReach(
+        **{name: table.take(name, TEXT, "") for name in _KUBERNETES_WORDS},
+        tolerations=table.take("tolerations", _TEXTS, ()),
+        python=table.take("python", TEXT, KubernetesReach.python),
+    )
+    table.close()
+    return reach
+
+
+def _ssh(table: Table) -> SshReach:
+    reach = SshReach(
+        **{name: table.take(name, TEXT, "") for name in ("user", "jump", "config")},
+        port=table.take("port", COUNT, None),
+        options=table.take("options", _TEXTS, ()),
+        connect_timeout_s=table.take("connect_timeout", DURATION, SshReach.connect_timeout_s),
+        python=table.take("python", TEXT, SshReach.python),
+    )
+    table.close()
+    return reach

@@ -1,0 +1,41 @@
+"""How far gathering is, as one line: how many nodes are done, and on which the wait is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Tally:
+    """Counts the nodes that are done; ``show`` is given a new line whenever something has changed."""
+
+    def __init__(self, declared: int, show: Callable[[str], None]) -> None:
+        self._declared = declared
+        self._show = show
+        self._done = 0
+        self._troubled = 0
+        self._last: dict[str, str] = {}  # of nodes not done, the one that was heard of longest ago first
+
+    def answered(self, node: str, words: str) -> None:
+        """Hear what a node answered last, in words."""
+        self._last.pop(node, None)
+        self._last[node] = words
+        self._show(self.line)
+
+    def ended(self, node: str, problem: str) -> None:
+        """Hear that nothing more will come from a node, and why, if it is before its time."""
+        self._last.pop(node, None)
+        self._done += 1
+        self._troubled += bool(problem)
+        self._show(self.line)
+
+    @property
+    def line(self) -> str:
+        """The count, and the node from which nothing has come for longest."""
+        count = f"{self._done} of {self._declared} nodes done"
+        if self._troubled:
+            count += f", {self._troubled} not whole"
+        slowest = next(iter(self._last), "")
+        return f"{count}; {slowest}: {self._last[slowest]}" if slowest else count
