@@ -31,7 +31,7 @@ def judged() -> dict[str, Judged]:
 def test_a_public_case_gets_the_verdict_of_a_competent_operator(
     case: str, name: str, check: str, judged: dict[str, Judged]
 ) -> None:
-    """The verdict is one that the case accepts, and the message has every fact that it asks for."""
+    """The verdict is one that the case accepts, and the report has every fact that it asks for."""
     expected = _expected(case)
     verdict = judged[name].verdicts[check]
     accepted = {expected["verdict"], *expected["also_acceptable"]}
@@ -41,7 +41,8 @@ def test_a_public_case_gets_the_verdict_of_a_competent_operator(
     assert verdict in accepted
     assert verdict not in expected["never"]
     found = judged[name].results["checks"][check]
-    said = _as_operators_write(f"{judged[name].message(check)}\n{found['title']} {found['fix']}")
+    rows = "\n".join(f"{row['where']}: {row['metric']} {row['value']}" for row in found["observations"])
+    said = _as_operators_write(f"{judged[name].message(check)}\n{rows}\n{found['title']} {found['fix']}")
     assert [fact for fact in expected["message_facts"] if not re.search(fact, said, re.IGNORECASE)] == [], (
         said
     )

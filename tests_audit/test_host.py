@@ -109,6 +109,19 @@ def test_iommu(fleet: Fleet, observe: Observe) -> None:
         observe(node, iommu=node.settings.dma.iommu, bypassed=node.settings.dma.iommu_bypassed)
 
 
+def test_guest_iommu(fleet: Fleet, observe: Observe) -> None:
+    """Inside a virtual machine, no second IOMMU translates what GPUs and network adapters send.
+
+    The host's IOMMU keeps virtual machines apart, and it has to translate: that is the opposite of bare
+    metal, and cannot be seen from inside. An IOMMU that the guest has beside it serves nobody here, and
+    takes the direct way from its GPUs and adapters, as one on bare metal would.
+
+    Fix: boot the guest with `iommu=pt` (on Arm `iommu.passthrough=1`), or give it no virtual IOMMU.
+    """
+    for node in fleet.nodes:
+        observe(node, iommu=node.settings.dma.iommu)
+
+
 def test_acs(fleet: Fleet, observe: Observe) -> None:
     """On bare metal, no PCI switch sends traffic between GPU and adapter up to the processor.
 

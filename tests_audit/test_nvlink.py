@@ -40,9 +40,10 @@ def test_fabric_state(fleet: Fleet, observe: Observe) -> None:
     turned away, or let in with part of its bandwidth. The GPU's own state says all of this, whether the
     manager runs on this machine, on its host or in the rack's switches.
 
-    Fix: on a machine with its own switches, see that nvidia-fabricmanager runs in the driver's version;
-    then reset the GPUs. In a rack or a virtual machine this is the provider's to do. With no NVSwitch there
-    is nothing to do: neither cards nor a Grace Hopper need a fabric manager.
+    Fix: CUDA's error 802 (system not yet initialized) ends when the fabric is up. On a machine with its own
+    switches, see that nvidia-fabricmanager runs in the driver's version; then reset the GPUs. In a rack or
+    a virtual machine this is the provider's to do. With no NVSwitch there is nothing to do: neither cards
+    nor a Grace Hopper need a fabric manager.
     """
     for gpu in fleet.gpus:
         observe(gpu, state=gpu.fabric.state, status=gpu.fabric.status)

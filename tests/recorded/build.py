@@ -14,7 +14,7 @@ from gpuassay.evidence.item import Item
 from gpuassay.evidence.meta import Meta
 from gpuassay.evidence.writer import RecordingWriter, add_measurement
 from gpuassay.judge.names import expand
-from recorded import cpu_vm, gb300, hgx_b200, hgx_h200, mi300x_cpx, mi355x
+from recorded import cpu_vm, gb300, hgx_b200, hgx_h200, mi300x_cpx, mi355x, vm_h200
 from recorded.description import FIXTURES, DescriptionError, describe, healthy
 from recorded.overlay import OverlayError
 
@@ -31,6 +31,7 @@ MODELS: dict[str, Callable[[str, int], list[Item]]] = {
     "hgx_h200": hgx_h200.node,
     "mi300x_cpx": mi300x_cpx.node,
     "mi355x": mi355x.node,
+    "vm_h200": vm_h200.node,
 }
 CACHE = Path(__file__).parents[2] / "build" / "recorded"
 SITE = "site.toml"

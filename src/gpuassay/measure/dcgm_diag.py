@@ -114,7 +114,9 @@ def _results(item: Item, ref: str) -> tuple[_Results, Unread | None]:
     if found:
         return found, None
     error = document.get("runtime_error") if isinstance(document, dict) else None
-    if item.status in ("not_found", "denied", "timed_out"):
+    if item.status in ("not_found", "denied"):
+        return {}, Unread(item.status, f"the tool did not run: {item.why or 'dcgmi'}", ref)
+    if item.status == "timed_out":
         return {}, Unread(item.status, item.why or "dcgmi diag gave no report", ref)
     return {}, Unread("failed", str(error or item.why or "dcgmi diag gave no report"), ref)
 
