@@ -39,6 +39,8 @@ platinum = { warnings = 0, phases = ["audit"] }
 gpu = "accelerators"
 roce = "RDMA ports on Ethernet"
 vm = "a virtual machine"
+s3 = "object storage"
+slurm = "a Slurm cluster"
 
 [profile.rating]
 requires = ["gpu"]

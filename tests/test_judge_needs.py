@@ -168,3 +168,15 @@ def test_no_node_is_excused_by_one_more_gpu_node(kinds: list[str]) -> None:
         assert now.applies or not then.applies
         if kind != "no":
             assert then.applies or then.unread
+
+
+S3 = '[s3]\nendpoint = "https://s3.example"\n'
+
+
+@pytest.mark.parametrize("node", [Node("n1", NONE), silent("n1")])
+def test_a_service_is_the_site_file_s_to_declare(node: Node) -> None:
+    """Whatever its nodes show, or do not, a cluster has the services that were bought, and no others."""
+    assert of(node, needs=("s3",), pools=pool("n1") + S3).applies
+    assert of(node, needs=("s3",), pools=pool("n1")) == Applicability(
+        applies=False, reason="s3: not declared in the site file"
+    )

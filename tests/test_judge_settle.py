@@ -339,3 +339,11 @@ def test_cells_and_subjects_count_what_was_judged() -> None:
     assert (found.cells_expected, found.cells_judged) == (3, 2)
     assert found.subjects_judged == {"n1/gpu0", "n1/gpu1"}
     assert CHECK in bench(table()).catalog.checks
+
+
+def test_what_a_service_says_does_not_depend_on_silent_nodes() -> None:
+    """A check of the cluster that needs services alone is judged though a node is silent; others are not."""
+    declared = pool("n[1-2]", 'has = ["gpu"]') + '[s3]\nendpoint = "https://s3.example"\n'
+    for needs, verdict in ((["s3"], Verdict.PASS), (["gpu"], Verdict.ERROR)):
+        on = bench(table(over="cluster", needs=needs), N1, silent("n2", has={"gpu": True}), pools=declared)
+        assert judged(on, [(Thing("", ""), {"value": 1})]).verdict is verdict

@@ -307,7 +307,7 @@ MISTAKES = [
     (
         "[cluster]",
         "[slrm]\n[cluster]",
-        "slrm: unknown; expected one of cluster, pool, limits, waiver, out, slurm, kubernetes, ssh",
+        'slrm: unknown; expected one of cluster, pool, limits, waiver, out, *; did you mean "slurm"?',
     ),
 ]
 

@@ -9,24 +9,34 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuassay import measuring
+from gpuassay.evidence.item import Item
 from gpuassay.evidence.recording import read_recording
 from gpuassay.facts import fleet
 from gpuassay.judge.catalog import Measurement
 from gpuassay.judge.fact import Read, Unread
-from gpuassay.judge.site import undeclared
+from gpuassay.judge.services import Services
+from gpuassay.judge.site import Site, undeclared
 from gpuassay.measuring import Measure, NotMeasuredError
 from gpuassay.suite import load_suite
 from recorded import build
 from recorded.measurements import dcgm_diag
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from gpuassay.evidence.item import Item
+    from gpuassay.evidence.recording import NodeEvidence
+    from gpuassay.judge.fact import Scalar
 
 
 ROOT = Path(__file__).parents[1]
 DIAG = Measurement("dcgm_diag", "dcgm_diag", {"level": 2}, 900.0, "load")
+
+
+def site_that_measures(measurement: Measurement) -> Site:
+    """Give a site without a site file whose catalogue has one measurement."""
+    catalog = load_suite(ROOT).catalog
+    return undeclared(replace(catalog, measurements={measurement.name: measurement}))
 
 
 class Cluster:
@@ -50,7 +60,7 @@ class Cluster:
         for node in nodes:
             node.busy = busy
         run = self.run if live else None
-        return Measure({"dcgm_diag": DIAG}, nodes, self.folder, run, frozenset(levels))
+        return Measure(site_that_measures(DIAG), nodes, self.folder, run, frozenset(levels))
 
 
 @pytest.fixture
@@ -113,3 +123,68 @@ def test_a_measurement_by_another_method_is_not_taken_for_this_one(cluster: Clus
     failed = measure("dcgm_diag")[0].tests[0].failed
     assert isinstance(failed, Unread)
     assert failed.kind == "not_asked"
+
+
+class Bell:
+    """A survey that rings at every address that it is given, and is cut at one named ``cut``."""
+
+    method = 1
+    rung: list[str]
+
+    def __init__(self) -> None:
+        self.rung = []
+
+    def ask(self, services: Services, args: Mapping[str, Scalar], _deadline_s: float) -> Iterator[Item]:
+        """Ring, and say what is heard."""
+        assert services == Services()
+        for address in str(args["addresses"]).split():
+            if address == "cut":
+                raise KeyboardInterrupt
+            self.rung.append(address)
+            yield Item(f"bell/{address}", 0, out=b"ding")
+
+    def read(self, _args: Mapping[str, Scalar], evidence: NodeEvidence) -> Sequence[str]:
+        """Name what was heard, with its reference."""
+        return [f"{item.id} {item.out.decode()} {evidence.ref(item)}" for item in evidence.items]
+
+
+@pytest.fixture
+def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have the bell among the surveys; gives the addresses at which it rang."""
+    survey = Bell()
+    monkeypatch.setattr(measuring, "SURVEYS", {"bell": survey})
+    return survey.rung
+
+
+def survey(cluster: Cluster, addresses: str, *levels: str, live: bool = True) -> Measure:
+    """Give what a check is given where a bell can be asked."""
+    site = site_that_measures(Measurement("door", "bell", {"addresses": addresses}, 10.0, "contact"))
+    return Measure(site, [], cluster.folder, cluster.run if live else None, frozenset(levels))
+
+
+def test_a_survey_is_asked_once_with_consent_and_recorded(cluster: Cluster, rung: list[str]) -> None:
+    """It belongs to no node; a replay reads what was recorded, and the seal holds it."""
+    with pytest.raises(NotMeasuredError, match="needs --allow=contact"):
+        survey(cluster, "a b")("door")
+    first = survey(cluster, "a b", "contact")("door")
+
+    assert first == ["bell/a ding measure/door#1", "bell/b ding measure/door#2"]
+    assert survey(cluster, "a b", live=False)("door") == first
+    assert rung == ["a", "b"]
+    assert read_recording(cluster.folder).seal == "sealed"
+
+
+def test_a_survey_that_was_cut_keeps_what_it_had(cluster: Cluster, rung: list[str]) -> None:
+    """Its answers up to then are read, and it is not asked again."""
+    with pytest.raises(KeyboardInterrupt):
+        survey(cluster, "a cut b", "contact")("door")
+    assert survey(cluster, "a cut b", "contact")("door") == ["bell/a ding measure/door#1"]
+    assert rung == ["a"]
+
+
+def test_a_survey_by_another_method_is_none(cluster: Cluster, rung: list[str]) -> None:
+    """Other addresses were asked in this recording: that is not run, rather than taken for the same."""
+    survey(cluster, "a", "contact")("door")
+    with pytest.raises(NotMeasuredError, match="by another method"):
+        survey(cluster, "b", "contact")("door")
+    assert rung == ["a"]

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuassay.evidence.item import Item
-from gpuassay.evidence.recording import read_measurement
+from gpuassay.evidence.recording import read_measurement, read_survey
 from gpuassay.evidence.sums import write_sums
 from gpuassay.evidence.writer import add_measurement
 from gpuassay.judge.fact import Unread
-from gpuassay.measure import TOOLS
+from gpuassay.measure import SURVEYS, TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpuassay.evidence.recording import NodeEvidence
     from gpuassay.facts import Node
     from gpuassay.judge.catalog import Measurement
+    from gpuassay.judge.site import Site
 
     # Runs a command on a node of a live target: node, command, deadline in seconds.
     Run = Callable[[str, Sequence[str], float], Item]
@@ -36,22 +37,25 @@ class Measure:
 
     def __init__(
         self,
-        measurements: Mapping[str, Measurement],
+        site: Site,
         nodes: Sequence[Node],
         recording: Path,
         run: Run | None = None,
         allowed: frozenset[str] = frozenset(),
     ) -> None:
         """Take what may be measured, where, and the levels that the user has consented to."""
-        self._measurements = measurements
+        self._services = site.services
+        self._measurements = site.catalog.measurements
         self._nodes = [node for node in nodes if node.silence is None]
         self._recording = recording
         self._run = run
         self._allowed = allowed
 
     def __call__(self, name: str) -> list[Any]:
-        """Give one subject for each node that answered. Raises NotMeasuredError."""
+        """Give one subject for each node that answered, or those of a survey. Raises NotMeasuredError."""
         measurement = self._measurements[name]
+        if measurement.tool in SURVEYS:
+            return self._survey(measurement)
         found = self._read(measurement)
         if found and not any(node.answered for node in found.values()):
             self._make(measurement)
@@ -61,6 +65,24 @@ class Measure:
             tool.read(node.name, measurement.args, *self._answer(measurement, found[node.name]))
             for node in self._nodes
         ]
+
+    def _survey(self, measurement: Measurement) -> list[Any]:
+        survey = SURVEYS[measurement.tool]
+        asked = {"survey": measurement.tool, "method": survey.method, "args": dict(measurement.args)}
+        found = read_survey(self._recording, measurement.name)
+        if not found.answered:
+            self._consent(measurement)
+            try:
+                answers = survey.ask(self._services, measurement.args, measurement.deadline_s)
+                for seq, item in enumerate(answers, 1):
+                    told = replace(item, seq=seq, asked={**asked, **item.asked})
+                    add_measurement(self._recording, measurement.name, "", told)
+            finally:
+                write_sums(self._recording)
+            found = read_survey(self._recording, measurement.name)
+        if any({**item.asked, **asked} != item.asked for item in found.items):
+            raise NotMeasuredError(f"{measurement.name} was made by another method in this recording")
+        return list(survey.read(measurement.args, found))
 
     def _read(self, measurement: Measurement) -> Mapping[str, NodeEvidence]:
         return read_measurement(self._recording, measurement.name, [node.name for node in self._nodes])
@@ -75,16 +97,20 @@ class Measure:
         return item, ref
 
     def _make(self, measurement: Measurement) -> None:
+        run = self._consent(measurement)
+        try:
+            for node in self._nodes:
+                item = self._on(node, measurement, run)
+                add_measurement(self._recording, measurement.name, node.name, item)
+        finally:
+            write_sums(self._recording)
+
+    def _consent(self, measurement: Measurement) -> Run:
         if self._run is None:
             raise NotMeasuredError(f"{measurement.name} is not in this recording")
         if measurement.level not in self._allowed:
             raise NotMeasuredError(f"needs --allow={measurement.level}")
-        try:
-            for node in self._nodes:
-                item = self._on(node, measurement, self._run)
-                add_measurement(self._recording, measurement.name, node.name, item)
-        finally:
-            write_sums(self._recording)
+        return self._run
 
     def _on(self, node: Node, measurement: Measurement, run: Run) -> Item:
         argv = TOOLS[measurement.tool].argv(measurement.args)

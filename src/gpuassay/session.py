@@ -146,7 +146,7 @@ def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Sessi
     needs = Needs(site, fleet.nodes)
     bench = Bench(suite.catalog, site, fleet.nodes, needs, request.profile)
     run = Local().run if request.target == Local.name else None
-    measure = Measure(suite.catalog.measurements, fleet.nodes, folder, run, request.allow)
+    measure = Measure(site, fleet.nodes, folder, run, request.allow)
     return Session(request, suite, recording, fleet, bench, measure, tuple(_stamps(request, recording, site)))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
 from gpuassay.judge.catalog import load_catalog
-from gpuassay.measure import TOOLS
+from gpuassay.measure import SURVEYS, TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -71,9 +71,10 @@ def load_suite(root: Path, thresholds: Path | None = None) -> Suite:
     catalog = load_catalog(thresholds or root / THRESHOLDS, root / "advisories.toml")
     docs: dict[str, Doc] = {}
     mistakes = [
-        f"{THRESHOLDS}: [measure.{one.name}] tool: there is no {one.tool}; expected one of {', '.join(TOOLS)}"
+        f"{THRESHOLDS}: [measure.{one.name}] tool: there is no {one.tool}; expected one of "
+        f"{', '.join((*TOOLS, *SURVEYS))}"
         for one in catalog.measurements.values()
-        if one.tool not in TOOLS
+        if one.tool not in TOOLS and one.tool not in SURVEYS
     ]
     for source in _sources(root):
         for function in _checks(source, mistakes):

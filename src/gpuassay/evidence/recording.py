@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
     from gpuassay.evidence.item import Item
 
-__all__ = ["Meta", "NodeEvidence", "Recording", "RecordingError", "read_measurement", "read_recording"]
+__all__ = [
+    "Meta",
+    "NodeEvidence",
+    "Recording",
+    "RecordingError",
+    "read_measurement",
+    "read_recording",
+    "read_survey",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,11 @@ def read_measurement(path: Path, measurement: str, nodes: Iterable[str]) -> Mapp
     blobs = Blobs(path)
     place = f"measure/{measurement}"
     return {name: _read_items(path, f"{place}/{name}", name, blobs, must=False) for name in nodes}
+
+
+def read_survey(path: Path, measurement: str) -> NodeEvidence:
+    """Read what a measurement of the cluster as a whole gave; nothing, where it was not made."""
+    return _read_items(path, f"measure/{measurement}", "", Blobs(path), must=False)
 
 
 def _read_meta(path: Path) -> Meta:

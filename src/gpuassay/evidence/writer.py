@@ -68,15 +68,15 @@ class RecordingWriter:
 
 
 def add_measurement(folder: Path, measurement: str, node: str, item: Item) -> None:
-    """Append what a measurement gave on a node to a recording; its seal is off until ``write_sums``.
+    """Append what a measurement gave on a node (or, without a node, in the cluster) to a recording.
 
-    Raises ``RecordingError``.
+    The recording's seal is off until ``write_sums``. Raises ``RecordingError``.
     """
-    place = folder / "measure" / measurement
+    place = folder / "measure" / measurement / node if node else folder / "measure" / measurement
     with naming(place):
         (folder / SUMS).unlink(missing_ok=True)
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _append(place / f"{node}.jsonl", item, Blobs(folder))
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _append(place.with_name(f"{place.name}.jsonl"), item, Blobs(folder))
 
 
 def _append(file: Path, item: Item, blobs: Blobs) -> None:

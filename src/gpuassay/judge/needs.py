@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.judge.fact import Read, Unread
+from gpuassay.judge.services import SCHEDULERS, SERVICES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,9 +61,14 @@ class Needs:
         return self._known[key]
 
     def _decide(self, node: NodeSight, need: str) -> Fact[bool]:
+        if need in SERVICES:
+            has = self._site.services.has(need)
+            return Read(has, note=f"{'' if has else 'not '}declared in the site file")
         pool = self._site.pool_of(node.name)
         if pool is not None and need in pool.has:
             return Read(value=True, note=f"declared for pool {pool.name}")
+        if need in SCHEDULERS:  # the scheduler tells of a node, also of one that is silent
+            return node.shows(need)
         shown: Fact[bool] = node.silence or node.shows(need)
         if isinstance(shown, Read) and shown.value:
             return shown

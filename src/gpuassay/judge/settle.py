@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpuassay.judge.fact import Read, Unread
 from gpuassay.judge.grading import ABSENT, Grading, Row
+from gpuassay.judge.services import SCHEDULERS, SERVICES
 from gpuassay.judge.verdict import Verdict, worst
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # Domains that do not belong to single nodes: nothing is counted as missing on one.
 _SHARED = frozenset({"cluster", "class", "volume", "pair"})
+_OF_CLUSTER = {*SERVICES, *SCHEDULERS}
 # Why a node was not judged, the gravest last: None is "not run".
 _DOUBTS = (None, Verdict.UNSEEN, Verdict.ERROR)
 
@@ -92,6 +94,8 @@ class _Settling:
         ]
 
     def _silent(self) -> list[Row]:
+        if self.check.over in _SHARED and self.check.needs and set(self.check.needs) <= _OF_CLUSTER:
+            return []  # what a service or a scheduler says does not depend on the nodes
         return [
             self._blank(node, node.silence, f"silent: {node.silence.why}")
             for node in self.applying

@@ -15,6 +15,7 @@ from gpuassay.judge.limits import read_limit
 from gpuassay.judge.names import natural
 from gpuassay.judge.pools import Pool, contract_names, read_pools
 from gpuassay.judge.reach import Reach, read_reach
+from gpuassay.judge.services import Services, read_services
 from gpuassay.judge.waivers import Out, Waiver, read_out, read_waiver
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Site:
     all_waivers: tuple[Waiver, ...] = ()
     outs: tuple[Out, ...] = ()
     reach: Reach = field(default_factory=Reach)
+    services: Services = field(default_factory=Services)
     document: Mapping[str, Any] = field(default_factory=dict)
     day: date = date.min
 
@@ -157,6 +159,7 @@ def load_site(path: Path, catalog: Catalog) -> Site:
         all_waivers=tuple(read_waiver(each, catalog.checks) for each in table.array("waiver")),
         outs=tuple(read_out(each, declared) for each in table.array("out")),
         reach=read_reach(table),
+        services=read_services(table),
         document=table.data,
     )
     cluster.close()

@@ -2,6 +2,9 @@
 
 To a check, a workload of ours and a well-known tool are the same: ``measure("dcgm_diag")`` gives one
 subject for each node, with facts. A tool is a module with the ``Tool`` of that name in ``TOOLS``.
+
+A survey asks a service of the cluster from where the suite runs, such as Prometheus or S3: ``measure("s3")``
+gives the subjects that it found. It is a module with the ``Survey`` of that name in ``SURVEYS``.
 """
 
 from __future__ import annotations
@@ -11,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gpuassay.measure.dcgm_diag import DcgmDiag
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpuassay.evidence.item import Item
+    from gpuassay.evidence.recording import NodeEvidence
     from gpuassay.judge.fact import Scalar, Unread
+    from gpuassay.judge.services import Services
 
 
 class Tool(Protocol):
@@ -31,4 +36,22 @@ class Tool(Protocol):
         """Read what came back from a node, or why nothing did, into a subject; ``ref`` refers to it."""
 
 
+class Survey(Protocol):
+    """What is asked of one service that the site file declares."""
+
+    @property
+    def method(self) -> int:
+        """Raised whenever asking changes: older answers are not read as this one's."""
+
+    def ask(self, services: Services, args: Mapping[str, Scalar], deadline_s: float) -> Iterator[Item]:
+        """Ask, and give each answer as it came, also each that failed; ids are the survey's own.
+
+        It ends within ``deadline_s`` seconds and removes what it created, also when it is cut.
+        """
+
+    def read(self, args: Mapping[str, Scalar], evidence: NodeEvidence) -> Sequence[Any]:
+        """Read the answers into subjects; a question that got none is unread on them."""
+
+
 TOOLS: Mapping[str, Tool] = {"dcgm_diag": DcgmDiag()}
+SURVEYS: Mapping[str, Survey] = {}

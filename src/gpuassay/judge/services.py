@@ -1,0 +1,110 @@
+"""The services of a cluster that a site file declares: where they are, and what was bought; nothing secret.
+
+Whatever is secret is named by the environment variable that holds it where the suite runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuassay.judge.config import FLAG, NUMBER, TEXT, items, word
+
+if TYPE_CHECKING:
+    from gpuassay.judge.config import Table
+
+SERVICES = ("shared_storage", "s3", "prometheus", "alertmanager", "grafana")
+"""The words of ``[needs]`` that the site file alone decides, for the whole cluster."""
+
+SCHEDULERS = ("slurm", "kubernetes")
+"""The words of ``[needs]`` that the evidence of the cluster as a whole decides, if no pool declares them."""
+
+_ROLES = ("home", "data", "scratch", "local")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A file system: where it is mounted, what it is for, whether all nodes share it, and its bought size."""
+
+    path: str
+    role: str
+    shared: bool
+    capacity_tb: float | None = None
+
+
+@dataclass(frozen=True)
+class S3:
+    """Object storage. ``access_key`` and ``secret_key`` name environment variables."""
+
+    endpoint: str
+    bucket: str = ""
+    region: str = ""
+    access_key: str = ""
+    secret_key: str = ""
+    capacity_tb: float | None = None
+
+
+@dataclass(frozen=True)
+class Monitoring:
+    """Addresses of the monitoring; ``token`` names an environment variable.
+
+    ``exporters`` are those that every node of the cluster should serve, such as ``:9400/metrics``.
+    """
+
+    prometheus: str = ""
+    alertmanager: str = ""
+    grafana: str = ""
+    token: str = ""
+    exporters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Services:
+    """What is declared; None and no mount for what is not."""
+
+    mounts: tuple[Mount, ...] = ()
+    s3: S3 | None = None
+    monitoring: Monitoring | None = None
+
+    def has(self, service: str) -> bool:
+        """Tell whether a word of ``SERVICES`` is declared."""
+        if service == "shared_storage":
+            return any(mount.shared for mount in self.mounts)
+        if service == "s3":
+            return self.s3 is not None
+        return bool(getattr(self.monitoring, service, ""))
+
+
+def read_services(site: Table) -> Services:
+    """Read ``[[mount]]``, ``[s3]`` and ``[monitoring]``."""
+    return Services(
+        tuple(_mount(table) for table in site.array("mount")),
+        _s3(site.section("s3")) if "s3" in site.data else None,
+        _monitoring(site.section("monitoring")) if "monitoring" in site.data else None,
+    )
+
+
+def _mount(table: Table) -> Mount:
+    role = table.need("role", word(_ROLES))
+    mount = Mount(
+        path=table.need("path", TEXT),
+        role=role,
+        shared=table.take("shared", FLAG, role != "local"),
+        capacity_tb=table.take("capacity_tb", NUMBER, None),
+    )
+    table.close()
+    return mount
+
+
+def _s3(table: Table) -> S3:
+    words = {name: table.take(name, TEXT, "") for name in ("bucket", "region", "access_key", "secret_key")}
+    s3 = S3(table.need("endpoint", TEXT), **words, capacity_tb=table.take("capacity_tb", NUMBER, None))
+    table.close()
+    return s3
+
+
+def _monitoring(table: Table) -> Monitoring:
+    words = {name: table.take(name, TEXT, "") for name in ("prometheus", "alertmanager", "grafana", "token")}
+    monitoring = Monitoring(**words, exporters=table.take("exporters", items(TEXT), ()))
+    table.close()
+    return monitoring
