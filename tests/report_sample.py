@@ -109,6 +109,7 @@ def results(checks: Document | None = None, **more: Any) -> Document:
             "cluster": "atlas",
             "provider": "Example Cloud",
         },
+        "earlier": None,
         "target": "local",
         "profile": "acceptance",
         "stamps": [],

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from gpuassay.report.results import is_red
-from recorded import build, describe, faulty, healthy
-from recorded.judge import judge
+from recorded import describe, faulty, healthy
+from recorded.judge import judge_named
 
 
 @pytest.mark.parametrize("name", [*healthy(), *faulty()])
@@ -19,7 +19,7 @@ def test_a_cluster_gives_exactly_its_verdicts(name: str) -> None:
     pipeline green.
     """
     description = describe(name)
-    judged = judge(build(name), description.profile)
+    judged = judge_named(name)
     assert judged.verdicts == description.expected
     said = "\n".join(judged.message(check) for check in sorted(description.changed))
     assert [says for says in description.says if not re.search(says, said, re.IGNORECASE)] == [], said

@@ -42,6 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--site", metavar="PATH", help="the site file: what was bought (write --site=PATH)")
     group.addoption(
+        "--earlier",
+        metavar="DIR",
+        help="an earlier recording of the same cluster: judge what changed and what was counted since",
+    )
+    group.addoption(
         "--thresholds", metavar="PATH", help="judge by other numbers than the suite's thresholds.toml"
     )
     group.addoption(

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuassay import __version__
+from gpuassay.earlier import load as load_earlier
+from gpuassay.earlier import stamp as _stamp
 from gpuassay.evidence.recording import Meta, read_recording
 from gpuassay.evidence.run import RunFolder
 from gpuassay.evidence.writer import RecordingWriter
-from gpuassay.facts import Fleet
+from gpuassay.facts import Fleet, past
 from gpuassay.facts import fleet as read_fleet
 from gpuassay.judge.bench import Bench
 from gpuassay.judge.needs import Needs
@@ -34,6 +36,7 @@ _STALE = 30  # days without a review before a report says it; docs/decisions.md
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from gpuassay.earlier import Before
     from gpuassay.evidence.recording import Recording
     from gpuassay.report.results import Document
 
@@ -57,6 +60,7 @@ class Request:
     nodes: tuple[str, ...] = ()
     deadline_s: float = DEADLINE_S
     allow: frozenset[str] = frozenset()
+    earlier: Path | None = None
     folder: Path = field(default_factory=Path.cwd)
 
     @property
@@ -68,6 +72,7 @@ class Request:
     def document(self) -> dict[str, str]:
         """Give it as what crosses to a worker process: builtin types only."""
         named = {"root": self.root, "site": self.site, "thresholds": self.thresholds, "folder": self.folder}
+        named |= {"earlier": self.earlier}
         return {"target": self.target, "profile": self.profile} | {k: str(v) for k, v in named.items() if v}
 
     @classmethod
@@ -84,6 +89,7 @@ class Request:
             thresholds=path("thresholds"),
             profile=document["profile"],
             folder=Path(document["folder"]),
+            earlier=path("earlier"),
         )
 
 
@@ -98,6 +104,7 @@ class Session:
     bench: Bench
     measure: Measure
     stamps: tuple[tuple[str, str], ...]
+    before: Before | None = None
 
     def judge(self, check: str, observe: Observe, failure: BaseException | None = None) -> Document:
         """Settle one check by what it observed, and by what it raised, if it did."""
@@ -142,12 +149,14 @@ def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Sessi
         raise SuiteError(f"{THRESHOLDS}: there is no [profile.{request.profile}] to judge by")
     recording = read_recording(folder)
     site = _site(request, recording, folder, suite).at(_day(recording))
-    fleet = read_fleet(recording, site)
+    before = load_earlier(request.earlier, recording, folder) if request.earlier else None
+    fleet = read_fleet(recording, site, past(before.recording, site, before.hours) if before else None)
     needs = Needs(site, fleet.nodes)
     bench = Bench(suite.catalog, site, fleet.nodes, needs, request.profile)
     run = Local().run if request.target == Local.name else None
     measure = Measure(site, fleet.nodes, folder, run, request.allow)
-    return Session(request, suite, recording, fleet, bench, measure, tuple(_stamps(request, recording, site)))
+    stamps = (*_stamps(request, recording, site), *(before.stamps() if before else ()))
+    return Session(request, suite, recording, fleet, bench, measure, stamps, before)
 
 
 def context(session: Session) -> Document:
@@ -172,6 +181,9 @@ def context(session: Session) -> Document:
             "cluster": site.cluster or meta.cluster or None,
             "provider": site.provider or None,
         },
+        "earlier": session.before.document([n.name for n in fleet.nodes], fleet.out)
+        if session.before
+        else None,
         "target": meta.target,
         "profile": session.request.profile,
         "stamps": [{"stamp": stamp, "why": why} for stamp, why in session.stamps],
@@ -263,7 +275,3 @@ def _day(recording: Recording) -> date:
 def now() -> datetime:
     """Read the wall clock. Only gathering may: judging goes by the recording's own time."""
     return datetime.now(UTC)
-
-
-def _stamp(time: datetime | None) -> str | None:
-    return time.isoformat(timespec="seconds").replace("+00:00", "Z") if time else None

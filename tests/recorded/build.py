@@ -15,7 +15,7 @@ from gpuassay.evidence.meta import Meta
 from gpuassay.evidence.writer import RecordingWriter, add_measurement
 from gpuassay.judge.names import expand
 from recorded import cpu_vm, gb300, hgx_b200, hgx_h200, mi300x_cpx, mi355x, vm_h200
-from recorded.description import FIXTURES, DescriptionError, describe, healthy
+from recorded.description import EARLIER, FIXTURES, DescriptionError, describe, healthy
 from recorded.overlay import OverlayError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _write(description: Description, folder: Path) -> None:
     meta = Meta(
         target="synthetic",
         probe="synthetic",
-        cluster=description.name,
+        cluster=description.name.removesuffix(EARLIER),
         begin=description.begin,
         declared=names,
         synthetic=True,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import tomllib
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,11 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "recorded"
 FAULTY = FIXTURES / "faulty"
 
 HEALTHY_KEYS = frozenset({"title", "synthetic", "model", "nodes", "begin", "end", "expected"})
-FAULTY_KEYS = frozenset({"title", "base", "says", "nothing", "cases", "profile", "overlay", "expected"})
+FAULTY_KEYS = frozenset(
+    {"title", "base", "says", "nothing", "cases", "profile", "overlay", "earlier", "expected"}
+)
+EARLIER = "@earlier"  # the name of a cluster's earlier recording is its own and this
+WEEK = timedelta(days=7)
 
 
 class DescriptionError(ValueError):
@@ -36,6 +42,7 @@ class Description:
     expression of ``says`` must be found in the message of one of them. ``nothing`` marks a cluster on which
     no check may pass, whatever the check. ``cases`` maps public cases that this
     cluster shows in our form to the check that has to see them; ``profile`` is what it is judged by.
+    ``earlier`` is what its base was changed by a week before; None if there is no such recording.
     """
 
     name: str
@@ -53,6 +60,7 @@ class Description:
     profile: str = ""
     cases: Mapping[str, str] = field(default_factory=dict)
     overlays: tuple[Overlay, ...] = ()
+    earlier: tuple[Overlay, ...] | None = None
 
 
 def healthy() -> list[str]:
@@ -67,6 +75,8 @@ def faulty() -> list[str]:
 
 def describe(name: str) -> Description:
     """Read the description of a cluster; raise DescriptionError if it is not understood."""
+    if name.endswith(EARLIER):
+        return before(describe(name.removesuffix(EARLIER)))
     if name in healthy():
         return _healthy(name, FIXTURES / name / "description.toml")
     return read_faulty(FAULTY / f"{name}.toml")
@@ -74,14 +84,17 @@ def describe(name: str) -> Description:
 
 def read_faulty(file: Path) -> Description:
     """Read the description of a faulty cluster from any file."""
-    table = _load(file, FAULTY_KEYS, needed={"title", "base", "overlay"})
+    table = _load(file, FAULTY_KEYS, needed={"title", "base"})
+    if not {"overlay", "earlier"} & table.keys():
+        raise DescriptionError(f"{file}: overlay: missing")
     base = describe(table["base"])
     changed, sweeping = _expected(table.get("expected", {}), base.expected)
     same = sorted(check for check, verdict in changed.items() if base.expected.get(check) == verdict)
     if same and not sweeping:
         raise DescriptionError(f"{file}: expected.{same[0]} is what the base has already")
     try:
-        overlays = tuple(overlay.parse(entry) for entry in table["overlay"])
+        overlays = tuple(overlay.parse(entry) for entry in table.get("overlay", ()))
+        earlier = tuple(overlay.parse(entry) for entry in table["earlier"]) if "earlier" in table else None
     except OverlayError as error:
         raise DescriptionError(f"{file}: overlay: {error}") from None
     return replace(
@@ -96,6 +109,20 @@ def read_faulty(file: Path) -> Description:
         profile=table.get("profile", ""),
         cases=table.get("cases", {}),
         overlays=overlays,
+        earlier=earlier,
+    )
+
+
+def before(described: Description) -> Description:
+    """Describe the earlier recording of a cluster: its base, a week younger, with the changes of its own."""
+    if described.earlier is None:
+        raise DescriptionError(f"{described.file}: there is no earlier recording of it")
+    return replace(
+        described,
+        name=f"{described.name}{EARLIER}",
+        begin=described.begin - WEEK,
+        end=described.end - WEEK,
+        overlays=(overlay.younger(WEEK.total_seconds()), *described.earlier),
     )
 
 
@@ -113,13 +140,15 @@ def _expected(table: Mapping[str, Any], base: Mapping[str, str]) -> tuple[dict[s
     """Return the verdicts that a table gives, and whether it speaks of checks that it does not name.
 
     ``otherwise`` is the verdict of every check that is not named, ``passing`` that of every such check
-    which passes on the base.
+    which passes on the base; a pattern such as ``audit.earlier.*`` that of every check that it fits.
     """
     named = dict(_flat(table))
     otherwise, passing = named.pop("otherwise", ""), named.pop("passing", "")
     swept = dict.fromkeys(base, otherwise) if otherwise else {}
     if passing:
         swept |= {check: passing for check, verdict in base.items() if verdict == "pass"}
+    for pattern in [name for name in named if "*" in name]:
+        swept |= dict.fromkeys(fnmatch.filter(base, pattern), named.pop(pattern))
     return swept | named, bool(swept)
 
 

@@ -13,7 +13,7 @@ from gpuassay.report.results import assemble
 from gpuassay.session import ACCEPTANCE, Request, Session, context, prepare
 from gpuassay.suite import Suite, check_id, load_suite
 from recorded.build import build
-from recorded.description import describe
+from recorded.description import EARLIER, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,10 +39,10 @@ class Judged:
         return "\n".join([found["reason"], *(f"{row['where']}: {row['reason']}" for row in rows)])
 
 
-def judge(recording: Path, profile: str = "") -> Judged:
-    """Judge a recording by every check of the suite."""
+def judge(recording: Path, profile: str = "", earlier: Path | None = None) -> Judged:
+    """Judge a recording by every check of the suite, beside an earlier one if there is any."""
     suite, checks = _suite()
-    request = Request(ROOT, f"recording:{recording}", profile=profile or ACCEPTANCE)
+    request = Request(ROOT, f"recording:{recording}", profile=profile or ACCEPTANCE, earlier=earlier)
     session = prepare(request, recording, suite)
     outcomes = {check: _outcome(session, check, function) for check, function in checks.items()}
     return Judged(assemble(context(session), outcomes))
@@ -51,7 +51,14 @@ def judge(recording: Path, profile: str = "") -> Judged:
 def judge_all(names: Iterable[str]) -> Iterator[tuple[str, Judged]]:
     """Judge recorded clusters one by one."""
     for name in names:
-        yield name, judge(build(name), describe(name).profile)
+        yield name, judge_named(name)
+
+
+def judge_named(name: str) -> Judged:
+    """Judge a recorded cluster as its description wants it judged."""
+    description = describe(name)
+    earlier = None if description.earlier is None else build(f"{name}{EARLIER}")
+    return judge(build(name), description.profile, earlier)
 
 
 def _outcome(session: Session, check: str, function: Callable[..., None]) -> dict[str, Any]:

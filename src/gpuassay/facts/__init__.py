@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from gpuassay.facts.earlier import Earlier, Past
 from gpuassay.facts.gpu import Gpu
 from gpuassay.facts.link import twins
 from gpuassay.facts.nics import Nic
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from gpuassay.judge.fact import Fact
     from gpuassay.judge.site import Site
 
-__all__ = ["Cluster", "Fleet", "Gpu", "Nic", "Node", "Port", "RackPool", "fleet"]
+__all__ = ["Cluster", "Earlier", "Fleet", "Gpu", "Nic", "Node", "Port", "RackPool", "fleet", "past"]
 
 
 class Cluster:
@@ -109,19 +110,34 @@ class Fleet:
         return twins(port for node in self.nodes for port in node.ports)
 
 
-def fleet(recording: Recording, site: Site) -> Fleet:
+def fleet(recording: Recording, site: Site, earlier: Earlier | None = None) -> Fleet:
     """Give the nodes that are declared, by site file or recording, and those that answered undeclared."""
     names = {*site.nodes, *recording.meta.declared, *recording.nodes} - site.out_nodes
+    node = _builder(recording, site, earlier)
+    found = Fleet(map(node, names), site.out_nodes)
+    if earlier is not None:
+        earlier.meet(found.nodes)
+    return found
+
+
+def past(recording: Recording, site: Site, hours: float) -> Earlier:
+    """Give the nodes of an earlier recording, made so many hours before."""
+    return Earlier(map(_builder(recording, site), recording.nodes), hours)
+
+
+def _builder(recording: Recording, site: Site, earlier: Earlier | None = None) -> Callable[[str], Node]:
+    """Give what makes a node of its name."""
     product_of = _products(site.catalog)
-    return Fleet((_node(name, recording, site, product_of) for name in names), site.out_nodes)
 
+    def node(name: str) -> Node:
+        evidence, pool = recording.nodes.get(name), site.pool_of(name)
+        answered = evidence if evidence is not None and evidence.answered else None
+        ports, of = (pool.ports, pool.name) if pool else ((), "")
+        made = Node(name, answered, ports, of, product_of)
+        made.past = Past(made, earlier)
+        return made
 
-def _node(
-    name: str, recording: Recording, site: Site, product_of: Callable[[tuple[str, ...]], Fact[str]]
-) -> Node:
-    evidence, pool = recording.nodes.get(name), site.pool_of(name)
-    answered = evidence if evidence is not None and evidence.answered else None
-    return Node(name, answered, pool.ports if pool else (), pool.name if pool else "", product_of)
+    return node
 
 
 def _products(catalog: Catalog) -> Callable[[tuple[str, ...]], Fact[str]]:

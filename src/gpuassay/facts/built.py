@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpuassay.facts import nvidia
 from gpuassay.facts.affinity import Affinity
 from gpuassay.facts.drives import Drives
+from gpuassay.facts.earlier import NO_PAST
 from gpuassay.facts.machine import Machine
 from gpuassay.facts.record import mapped
 from gpuassay.judge.fact import Unread
@@ -35,6 +36,8 @@ class Built:
         def _adapters(self) -> Adapters: ...
         @cached_property
         def _bus(self) -> Bus: ...
+
+    past = NO_PAST
 
     @cached_property
     def machine(self) -> Machine:
@@ -68,7 +71,9 @@ class Built:
         return nvidia.memory_mode(self._evidence)
 
     def _shows_build(self, need: str) -> Fact[bool]:
-        """Tell whether it has local drives, or GPUs that share memory with its processors; nothing else."""
+        """Tell whether it has local drives, GPUs that share memory with its processors, or a known past."""
+        if need == "earlier":
+            return self.past.known
         if need == "nvme":
             return self.drives.present
         if need != "coherent":

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuassay.facts.division import Division
+from gpuassay.facts.earlier import NO_PAST
 from gpuassay.facts.gpu_condition import Condition
 from gpuassay.facts.gpu_health import Health
 from gpuassay.facts.gpu_told import undivided
@@ -16,6 +17,7 @@ from gpuassay.facts.nvlink_fabric import Fabric
 from gpuassay.facts.pci import lanes, unseen
 from gpuassay.facts.record import Record
 from gpuassay.facts.setup import Setup
+from gpuassay.facts.since import GpuSince
 from gpuassay.facts.text import graver
 from gpuassay.judge.fact import Read, Unread
 
@@ -42,6 +44,8 @@ class Gpu(Setup, Division):
     """A GPU; what only one of bus and driver shows is unread on the other side, with the reason."""
 
     product_of: Callable[[tuple[str, ...]], Fact[str]] = staticmethod(no_catalogue)
+
+    past = NO_PAST
 
     def __init__(self, node: str, function: Function, device: Device) -> None:
         """Join the two sides of one GPU."""
@@ -100,6 +104,28 @@ class Gpu(Setup, Division):
     def serial(self) -> Fact[str]:
         """The serial number of its board."""
         return self._device.entry.text("serial", r"[0-9A-Za-z-]{1,32}", "a serial number")
+
+    @property
+    def identity(self) -> Fact[str]:
+        """What tells it from every other GPU: its UUID."""
+        return self.uuid
+
+    @property
+    def slot(self) -> Fact[str]:
+        """Where it sits: its PCI address."""
+        return self.bdf
+
+    @property
+    def told(self) -> str:
+        """Its board's serial number and its UUID in words."""
+        serial, uuid = self.serial, self.uuid
+        words = [f"serial {serial.value}"] if isinstance(serial, Read) else []
+        return ", ".join([*words, uuid.value if isinstance(uuid, Read) else "a GPU without a UUID"])
+
+    @cached_property
+    def since(self) -> GpuSince:
+        """What became of it since an earlier recording."""
+        return GpuSince(self, self.past)
 
     @property
     def pstate(self) -> Fact[int]:

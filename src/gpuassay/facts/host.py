@@ -98,6 +98,17 @@ def uptime_hours(evidence: Evidence) -> Fact[float]:
     return Read(seconds / 3600, uptime.evidence)
 
 
+def boot_id(evidence: Evidence) -> Fact[str]:
+    """Read what the kernel calls this boot; another one has another name."""
+    told = text(evidence, "boot-id")
+    if isinstance(told, Unread):
+        return told
+    found = told.value.strip()
+    if not re.fullmatch(r"[0-9a-f-]{36}", found):
+        return Unread("garbled", f"boot_id is '{brief(found)}'", told.evidence)
+    return Read(found, told.evidence)
+
+
 def is_virtual(evidence: Evidence) -> Fact[bool]:
     """Read whether this is a virtual machine: by systemd-detect-virt, else processor or firmware."""
     item = evidence.item("virt")

@@ -87,6 +87,11 @@ class KernelLog:
 
 def read(evidence: Evidence) -> KernelLog:
     """Read the kernel log of a node; a damaged one proves what is in it, but not that nothing else was."""
+    return read_since(evidence, 0.0)
+
+
+def read_since(evidence: Evidence, seconds: float, gap: Unread | None = None) -> KernelLog:
+    """Read what was written after so many seconds of uptime; ``gap`` is why that is not all there was."""
     item, lack = log_of(evidence)
     if item is None or (lack is not None and not item.out):
         return KernelLog.unread(lack or Unread("not_asked", "kmsg was not asked for"))
@@ -97,8 +102,9 @@ def read(evidence: Evidence) -> KernelLog:
     if log.strays and lack is None:
         why = f"{len(log.strays)} lines are no kernel records: '{brief(log.strays[0])}'"
         lack = Unread("garbled", why, ref)
-    events = _events(record for record in log.ours if record.by_kernel)
-    told = _Telling(evidence, ref, lack, catalogue().judge(events))
+    lack = lack or gap or _begins_after(seconds, log.heads, ref)
+    judged = catalogue().judge(_events(record for record in log.ours if record.by_kernel))
+    told = _Telling(evidence, ref, lack, [pair for pair in judged if pair[0].seconds >= seconds])
     return KernelLog(
         window_hours=lack or window(evidence, log.heads, ref),
         serious_xids=told.count("Xid", "serious"),
@@ -106,8 +112,19 @@ def read(evidence: Evidence) -> KernelLog:
         unknown_xids=told.count("Xid", "unknown"),
         fatal_sxids=told.count("SXid", "serious"),
         nonfatal_sxids=told.count("SXid", "unknown"),
-        written_by_user=told.by_user(_events(record for record in log.ours if not record.by_kernel)),
+        written_by_user=told.by_user(
+            _events(record for record in log.ours if not record.by_kernel and record.seconds >= seconds)
+        ),
     )
+
+
+def _begins_after(seconds: float, heads: Sequence[re.Match[str]], ref: str) -> Unread | None:
+    """Say that the log has lost what was written just after some time, if so."""
+    oldest = min(int(head[3]) for head in heads) / 1e6
+    if oldest <= seconds or not seconds:
+        return None
+    why = f"the log has lost its older part: it begins {oldest / 3600:.1f} h after the boot"
+    return Unread("denied", f"{why}, and the earlier recording was made at {seconds / 3600:.1f} h", ref)
 
 
 def log_of(evidence: Evidence) -> tuple[Item | None, Unread | None]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ETHERNET: Final = "Ethernet"
 INFINIBAND: Final = "InfiniBand"
+GUID: Final = r"([0-9a-f]{4}:){3}[0-9a-f]{4}"
 _UP = ("LinkUp", "<unknown>")  # a driver that tells no physical state still tells the logical one
 _PERMISSIVE_LID = 0xFFFF  # InfiniBand Architecture Specification, 4.1.3: none was assigned
 _CAUSES = {
@@ -155,18 +156,12 @@ class Link:
     @property
     def bit_error_rate(self) -> Fact[float]:
         """Symbol errors by bits that its rate makes in the time since the boot: at least so many were bad."""
-        errors, rate, window = self._counter("symbol_error"), self.line_rate_gbps, self._around.window_hours
-        if isinstance(errors, Unread):
-            return errors
-        if isinstance(rate, Unread):
-            return rate
-        if isinstance(window, Unread):
-            return window
-        bits = rate.value * 1e9 * window.value * 3600
-        if not bits:
-            return self._entry.garbled("rate", rate.value, "a rate")
-        note = f"{errors.value} symbol errors in {window.value / 24:.1f} days"
-        return Read(errors.value / bits, errors.evidence, note)
+        return per_bit(self.symbol_errors, self.line_rate_gbps, self._around.window_hours)
+
+    @property
+    def symbol_errors(self) -> Fact[int]:
+        """How many symbols its link's own correction could not repair."""
+        return self._counter("symbol_error")
 
     def _counter(self, name: str) -> Fact[int]:
         counters = asked(self._entry).record("counters")
@@ -210,13 +205,28 @@ class Link:
     @property
     def guid(self) -> Fact[str]:
         """The GUID of its adapter."""
-        return self._of_device.text("node_guid", r"([0-9a-f]{4}:){3}[0-9a-f]{4}", "a GUID")
+        return self._of_device.text("node_guid", GUID, "a GUID")
 
     @property
     def bus_address(self) -> str:
         """Its PCI address, empty where it is not known."""
         address = self._of_device.text("pci")
         return pci_address(address.value) or "" if isinstance(address, Read) else ""
+
+
+def per_bit(errors: Fact[int], rate: Fact[float], hours: Fact[float]) -> Fact[float]:
+    """Tell which share of the bits that a rate of Gbit/s makes in these hours was bad."""
+    if isinstance(errors, Unread):
+        return errors
+    if isinstance(rate, Unread):
+        return rate
+    if isinstance(hours, Unread):
+        return hours
+    bits = rate.value * 1e9 * hours.value * 3600
+    if not bits:
+        return Unread("garbled", f"'rate' is {rate.value}, not a rate", rate.evidence)
+    note = f"{errors.value} symbol errors in {hours.value / 24:.1f} days"
+    return Read(errors.value / bits, errors.evidence, f"{note}: {errors.note}" if errors.note else note)
 
 
 def asked(record: Record) -> Record:

@@ -6,6 +6,9 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gpuassay.facts.earlier import NO_PAST
+from gpuassay.facts.link import GUID
+from gpuassay.facts.since import NicSince
 from gpuassay.facts.source import document
 from gpuassay.judge.fact import Read, Unread
 from gpuassay.judge.names import natural
@@ -29,6 +32,13 @@ class Nic:
         self.device = device
         self._entry = entry
 
+    past = NO_PAST
+
+    @cached_property
+    def since(self) -> NicSince:
+        """What became of it since an earlier recording."""
+        return NicSince(self, self.past)
+
     @property
     def where(self) -> str:
         """Its place, e.g. ``gpu017/mlx5_0``."""
@@ -37,8 +47,29 @@ class Nic:
     @cached_property
     def models(self) -> tuple[str, ...]:
         """Its board id (PSID), e.g. ``MT_0000000838``: which firmware image it takes."""
-        board = self._entry.text("board_id", r"[A-Za-z0-9_]{4,32}", "a board id")
+        board = self.board_part
         return (board.value,) if isinstance(board, Read) else ()
+
+    @property
+    def board_part(self) -> Fact[str]:
+        """Its board id (PSID)."""
+        return self._entry.text("board_id", r"[A-Za-z0-9_]{4,32}", "a board id")
+
+    @property
+    def identity(self) -> Fact[str]:
+        """Its GUID."""
+        return self._entry.text("node_guid", GUID, "a GUID")
+
+    @property
+    def slot(self) -> Fact[str]:
+        """Its PCI address."""
+        return self._entry.text("pci", r"[0-9a-f:.]{12,17}", "a PCI address")
+
+    @property
+    def told(self) -> str:
+        """Its device and GUID in words."""
+        guid = self.identity
+        return f"{self.device} with GUID {guid.value if isinstance(guid, Read) else 'unread'}"
 
     @property
     def kind(self) -> dict[str, str]:
@@ -48,12 +79,17 @@ class Nic:
     @property
     def firmware(self) -> Fact[str]:
         """Train and release of its firmware, as bulletins have it: ``46.3008`` of ``28.46.3008``."""
-        whole = self._entry.text("fw_ver", _FIRMWARE, "a firmware version")
+        whole = self.firmware_version
         if isinstance(whole, Unread):
             return whole
         product, _, train = whole.value.partition(".")
         board = f", board {self.models[0]}" if self.models else ""
         return Read(train, whole.evidence, f"firmware {product}.{train}{board}")
+
+    @property
+    def firmware_version(self) -> Fact[str]:
+        """The whole version of its firmware: ``28.46.3008``."""
+        return self._entry.text("fw_ver", _FIRMWARE, "a firmware version")
 
 
 class Nics:

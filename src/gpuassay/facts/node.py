@@ -15,6 +15,7 @@ from gpuassay.facts.kernel_log import KernelLog
 from gpuassay.facts.leftovers import SharedMemory
 from gpuassay.facts.link import ETHERNET, INFINIBAND
 from gpuassay.facts.nics import Nics
+from gpuassay.facts.node_since import NodeSince
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
 from gpuassay.facts.pci_errors import PciErrors
 from gpuassay.facts.racks import Membership
@@ -83,6 +84,7 @@ class Node(Built):
         gpus = gpu.join(self.name, self._bus, self._drivers)
         for one in gpus:
             one.product_of = self._product_of
+            one.past = self.past
         return gpus
 
     @property
@@ -206,16 +208,32 @@ class Node(Built):
 
     @cached_property
     def _adapters(self) -> Adapters:
-        return Adapters(self.name, self._evidence)
+        adapters = Adapters(self.name, self._evidence)
+        for port in adapters.ports:
+            port.past = self.past
+        return adapters
+
+    @property
+    def ports_unread(self) -> Unread | None:
+        """Why it may have ports that are not among these; None if it has not."""
+        return self._adapters.unread
 
     @property
     def nics(self) -> tuple[Nic, ...]:
         """Its network cards of the ConnectX and BlueField families."""
         return self._nics.connectx
 
+    @property
+    def nics_found(self) -> Fact[tuple[Nic, ...]]:
+        """The same, or why they are not known."""
+        return self._nics.unread or Read(self.nics)
+
     @cached_property
     def _nics(self) -> Nics:
-        return Nics(self.name, self._evidence)
+        nics = Nics(self.name, self._evidence)
+        for nic in nics.connectx:
+            nic.past = self.past
+        return nics
 
     # --- the host --------------------------------------------------------------------------------
 
@@ -238,6 +256,16 @@ class Node(Built):
     def uptime_hours(self) -> Fact[float]:
         """For how many hours its kernel has been up."""
         return host.uptime_hours(self._evidence)
+
+    @property
+    def boot_id(self) -> Fact[str]:
+        """What its kernel calls this boot."""
+        return host.boot_id(self._evidence)
+
+    @cached_property
+    def since(self) -> NodeSince:
+        """What became of it since an earlier recording."""
+        return NodeSince(self, self.past, self._evidence)
 
     @cached_property
     def exposure(self) -> Exposure:

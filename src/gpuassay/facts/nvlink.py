@@ -85,6 +85,19 @@ class NvLink:
         return self._sum("replay")
 
     @property
+    def faults(self) -> Fact[int]:
+        """Packets that were lost or sent again, and trainings, as far as its generation counts them."""
+        packets, recoveries = self.packet_errors, self.recoveries
+        if isinstance(packets, Unread) and packets.kind == "unsupported":
+            packets = self.replays
+        if isinstance(packets, Unread):
+            return packets
+        if isinstance(recoveries, Unread):
+            return recoveries
+        notes = ", ".join(filter(None, (packets.note, recoveries.note)))
+        return Read(packets.value + recoveries.value, packets.evidence, notes)
+
+    @property
     def crc_errors(self) -> Fact[int]:
         """How often a check sum was wrong, which is then sent again (NVLink 1 to 4)."""
         return self._sum("crc_flit", "crc_data")

@@ -90,6 +90,11 @@ class PciErrors:
     def _none(self) -> Unread:
         return Unread("denied", "there is no GPU on the bus to count errors of", self._bus.evidence)
 
+    def counts(self, kind: str) -> Fact[Mapping[str, tuple[int, str]]]:
+        """Give the counts of a kind (``aer_dev_fatal`` …) by place, with what they are made of."""
+        counts = self._counts(kind)
+        return counts if isinstance(counts, Unread) else Read(counts, self._bus.evidence)
+
     def _counts(self, kind: str) -> Mapping[str, tuple[int, str]] | Unread:
         """Read counts of one kind by place. That there were none is known only if each GPU counts them."""
         if isinstance(self._bus.count, Unread):

@@ -6,9 +6,11 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gpuassay.facts.earlier import NO_PAST
 from gpuassay.facts.gid import EMPTY_ADDRESS, Gid, nccl_choice, parse_address
 from gpuassay.facts.link import ETHERNET, INFINIBAND, Link, asked
 from gpuassay.facts.record import mapped
+from gpuassay.facts.since import PortSince
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
@@ -27,6 +29,13 @@ _PATH_MTUS = (4096, 2048, 1024, 512, 256)
 
 class Port(Link):
     """One port of an RDMA device."""
+
+    past = NO_PAST
+
+    @cached_property
+    def since(self) -> PortSince:
+        """What became of it since an earlier recording."""
+        return PortSince(self, self.past)
 
     @cached_property
     def gids(self) -> Fact[tuple[Gid, ...]]:
@@ -146,7 +155,7 @@ class Port(Link):
     @property
     def downs_per_day(self) -> Fact[float]:
         """How often a day the link went down, on average since the boot; the note has the count."""
-        window, count = self._around.window_hours, self._downs
+        window, count = self._around.window_hours, self.downs
         if isinstance(count, Unread):
             return count
         if isinstance(window, Unread):
@@ -155,7 +164,8 @@ class Port(Link):
         return Read(count.value / window.value * 24, count.evidence, note)
 
     @property
-    def _downs(self) -> Fact[int]:
+    def downs(self) -> Fact[int]:
+        """How often its link went down since the boot."""
         layer = self.link_layer
         if isinstance(layer, Unread):
             return layer

@@ -43,6 +43,11 @@ class Setup:
         return self._said.text("vbios", r"[0-9A-Za-z._-]{1,48}", "a version")
 
     @property
+    def firmware_version(self) -> Fact[str]:
+        """The same, by the name that it has on any part."""
+        return self.vbios
+
+    @property
     def partition_mode(self) -> Fact[str]:
         """Whether it is one GPU, ``whole``, or cut into instances, ``mig``."""
         return mapped(self._said.count("mig", most=1), _mode)

@@ -26,6 +26,10 @@ class Applicability:
     unread: Unread | None = None
 
 
+EARLIER = "earlier"
+"""The need that is met by the run and not by a machine: no declaration and no peer can stand in for it."""
+
+
 class Needs:
     """What each node of a fleet has, of the closed vocabulary ``[needs]``."""
 
@@ -64,6 +68,8 @@ class Needs:
         if need in SERVICES:
             has = self._site.services.has(need)
             return Read(has, note=f"{'' if has else 'not '}declared in the site file")
+        if need == EARLIER:
+            return node.shows(need)  # asked of a silent node too: what it was is known
         pool = self._site.pool_of(node.name)
         if pool is not None and need in pool.has:
             return Read(value=True, note=f"declared for pool {pool.name}")

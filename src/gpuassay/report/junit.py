@@ -47,6 +47,8 @@ def _of_suite(results: Results) -> Iterable[tuple[str, str]]:
     yield "tier.won", tier["won"] or "none"
     yield "tier.ceiling", tier["ceiling"] or "none"
     yield "recording", recording["digest"]
+    if results["earlier"]:
+        yield "earlier", results["earlier"]["digest"]
     yield "suite.version", results["suite"]["version"]
     yield "suite.thresholds", results["suite"]["thresholds"]
     for stamp in results["stamps"]:

@@ -133,6 +133,7 @@ def assemble(context: Mapping[str, Any], outcomes: Mapping[str, Document], *, cu
     return {
         "schema": SCHEMA,
         **{key: context[key] for key in ("suite", "recording", "target", "profile", "stamps")},
+        "earlier": context.get("earlier"),  # journals of older versions have none
         "tier": _tier(context, described, found),
         "coverage": cover(Nodes(**context["nodes"]), map(_coverage, found.values())).document(),
         "out_of_service": context["out_of_service"],

@@ -64,6 +64,8 @@ def _section(results: Results) -> Iterator[Line]:
     yield from _held("out of reach:", results, tier["held_by"]["ceiling"])
     for stamp in results["stamps"]:
         yield Line(f"{stamp['stamp'].upper()}: {stamp['why']}", "bold")
+    if results["earlier"]:
+        yield Line(f"compared with {words.compared(results['earlier'])}")
     yield Line(_coverage(results))
     for check_id, check in view.with_verdict(results, words.FINDINGS):
         yield from _finding(check_id, check)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuassay.judge.wording import show
+from gpuassay.report.fold import fold
+from gpuassay.report.places import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -141,6 +143,15 @@ def period(begin: str | None, end: str | None) -> str:
         return "at a time that was not recorded"
     (day, start), (last, stop) = (time.rstrip("Z").split("T") for time in (begin, end))
     return f"{day} {start} to {stop if day == last else f'{last} {stop}'} UTC"
+
+
+def compared(earlier: Mapping[str, Any]) -> str:
+    """Name an earlier recording: its digest, its time, its seal, and which nodes only one of the two has."""
+    words = [f"{earlier['digest'][:16]} of {period(earlier['begin'], earlier['end'])}", earlier["seal"]]
+    for key, what in (("new", "not in it"), ("gone", "in it alone")):
+        if earlier[key]:
+            words.append(f"{what}: {shorten(fold(earlier[key]))}")
+    return ", ".join(words)
 
 
 def sentence(text: str) -> str:
