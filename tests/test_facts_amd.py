@@ -328,3 +328,18 @@ def test_any_answer_of_amd_smi_is_read(said: Any) -> None:
     for gpu in sample.gpus:
         assert gpu.where
     assert sample.gpus_in_driver
+
+
+@pytest.mark.parametrize(
+    ("users", "says"),
+    [
+        ({"kfd-users": tree("kfd-users", "", {"processes": 0})}, ""),
+        ({"kfd-users": tree("kfd-users", "", {"processes": 2})}, "in use by 2 processes"),
+        ({}, "whether its GPUs are idle is not known"),
+    ],
+)
+def test_no_load_is_put_on_a_node_whose_gpus_may_be_in_use(users: dict[str, Any], says: str) -> None:
+    """AMD's driver lists who computes; where it was not asked, an idle node is not assumed."""
+    others = {key: item for key, item in contents().items() if key != "kfd-users"}
+    busy = node(others | users).busy
+    assert (says in busy) if says else busy == ""

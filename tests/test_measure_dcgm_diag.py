@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,10 @@ from hypothesis import strategies as st
 
 from gpuassay.evidence.item import Item
 from gpuassay.judge.fact import Read, Unread
-from gpuassay.measure.dcgm_diag import TESTS, DcgmDiag, Test
+from gpuassay.measure.dcgm_diag import TESTS, DcgmDiag
+
+if TYPE_CHECKING:
+    from gpuassay.measure.diagnosis import Test
 
 CAPTURES = (
     Path(os.environ.get("GPUASSAY_SAMPLES", Path(__file__).parents[2] / "shared")) / "captures" / "dcgmi"

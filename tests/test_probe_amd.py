@@ -98,3 +98,12 @@ def test_the_topology(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["0"] == {"name": "", "properties": "simd_count 0"}
     assert found["1"]["unread"] == "denied"
     assert amd.kfd(str(tmp_path / "class/none/kfd/topology/nodes")) == {}
+
+
+def test_the_users_of_amd_gpus_are_counted(tmp_path: Path) -> None:
+    """Each process has a folder named by its number; without that list nothing is known, not even zero."""
+    for name in ("812", "90210", "stats"):
+        (tmp_path / "proc" / name).mkdir(parents=True)
+    assert amd.users(str(tmp_path / "proc")) == {"processes": 2}
+    with pytest.raises(FileNotFoundError):
+        amd.users(str(tmp_path / "none"))

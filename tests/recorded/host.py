@@ -128,6 +128,7 @@ def no_amdgpu() -> tuple[Item, ...]:
         tree("amdgpu", "/sys/bus/pci/drivers/amdgpu", {}),
         absent("amdgpu-version", {"file": "/sys/module/amdgpu/version"}),
         tree("kfd", "/sys/class/kfd/kfd/topology/nodes", {}),
+        absent("kfd-users", {"tree": "/sys/class/kfd/kfd/proc"}, "/sys/class/kfd/kfd/proc: no such folder"),
         absent("rocm", {"file": "/opt/rocm/.info/version"}),
     )
 

@@ -9,6 +9,8 @@ from gpuassay.measure import TOOLS
 from recorded.items import encode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gpuassay.judge.fact import Scalar
 
 LEVEL: dict[str, Scalar] = {"level": 2}
@@ -32,3 +34,41 @@ def dcgm_diag(gpus: int) -> Item:
     report = {"DCGM Diagnostic": {"test_categories": categories}, "metadata": {"version": "4.6.0"}}
     asked = {"command": list(tool.argv(LEVEL)), "method": tool.method, "args": LEVEL}
     return Item("measure/dcgm_diag", 0, asked=asked, exit=0, seconds=112.0, out=encode(report))
+
+
+RVS_LEVEL: dict[str, Scalar] = {"level": 3}
+RVS_GPU_IDS = (28851, 51499, 57603, 22683, 53458, 26954, 16738, 63738)  # made up, in the form of KFD's
+
+
+def rvs() -> Item:
+    """Return what `rvs -r 3` prints on eight GPUs, in the form of its user guide, all passed."""
+    tool = TOOLS["rvs"]
+    lines = [
+        *_action("hbm_mid", "babel"),
+        *_action("pcie_d2h_bandwidth", "pebb", _transfers("pcie-bandwidth", "h2d: false  d2h: true  55.871")),
+        *_action("xgmi_d2d_bandwidth", "pbqt", _transfers("p2p-bandwidth", "bidirectional: true  93.307")),
+        *_action(
+            "compute-bf16-trig",
+            "gst",
+            _verdicts("gst", "Gflop: 1012345.250000 flops_per_op: 2199.023256x1e9"),
+        ),
+    ]
+    text = "".join(f"[RESULT] [{4000 + n:6}.{n:<6}] {line}\n" for n, line in enumerate(lines))
+    asked = {"command": list(tool.argv(RVS_LEVEL)), "method": tool.method, "args": RVS_LEVEL}
+    return Item("measure/rvs", 0, asked=asked, exit=0, seconds=1260.0, out=text.encode())
+
+
+def _action(name: str, module: str, results: Iterable[str] = ()) -> list[str]:
+    return [f"Action name :{name}", f"Module name :{module}", *(f"[{name}] {said}" for said in results)]
+
+
+def _transfers(kind: str, how: str) -> list[str]:
+    count = len(RVS_GPU_IDS)
+    return [
+        f"{kind}  [{n}/{count}] 0 {gpu}  {how} GBps  duration: 0.538000 sec"
+        for n, gpu in enumerate(RVS_GPU_IDS, 1)
+    ]
+
+
+def _verdicts(module: str, figures: str) -> list[str]:
+    return [f"{module} {gpu} {figures} pass: TRUE" for gpu in RVS_GPU_IDS]

@@ -27,7 +27,8 @@ def node(name: str, index: int) -> list[Item]:
     changes = {"pci": pci, "amdgpu": amdgpu, "infiniband": lambda _: {}}
     items = [_changed(item, changes) for item in mi355x.node(name, index)]
     kfd = tree("kfd", "/sys/class/kfd/kfd/topology/nodes", topology())
-    return [kfd if item.id == "kfd" else item for item in items]
+    # rvs has levels for whole GPUs only.
+    return [kfd if item.id == "kfd" else item for item in items if item.id != "measure/rvs"]
 
 
 def _changed(item: Item, changes: dict[str, Any]) -> Item:

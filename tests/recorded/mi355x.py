@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import fabric, hardware, hgx_b200
+from recorded import fabric, hardware, hgx_b200, measurements
 from recorded.hgx_b200 import FRONT_ENDS, GPUS, NIC, function
 from recorded.host import Host
 from recorded.items import absent, file, made_up, tree
@@ -66,9 +66,10 @@ def node(name: str, index: int) -> list[Item]:
         ),
         file("amdgpu-version", "/sys/module/amdgpu/version", f"{DRIVER}\n"),
         tree("kfd", "/sys/class/kfd/kfd/topology/nodes", topology()),
+        tree("kfd-users", "/sys/class/kfd/kfd/proc", {"processes": 0}),
         file("rocm", "/opt/rocm/.info/version", f"{ROCM}-61\n"),
     )
-    return [*HOST.items(name, kernel_log(), devices), BUILD.health(), *no_nvidia()]
+    return [*HOST.items(name, kernel_log(), devices), BUILD.health(), *no_nvidia(), measurements.rvs()]
 
 
 def no_nvidia() -> tuple[Item, Item]:

@@ -53,7 +53,7 @@ def node(name: str, index: int) -> list[Item]:
         tree("net", "/sys/class/net", net()),
         *BUILD.items(),
         *(physical[item] for item in ("dcb", "gpudirect", "nccl", "nvidia-module", "nvidia-sysfs-version")),
-        *(physical[item] for item in ("amdgpu", "amdgpu-version", "kfd", "rocm")),
+        *(physical[item] for item in ("amdgpu", "amdgpu-version", "kfd", "kfd-users", "rocm")),
     ]
     devices = [replace(item, out=encode({})) if item.id == "dcb" else item for item in devices]
     guest = [_numa(item) for item in HOST.items(name, hgx_b200.kernel_log(), devices)]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpuassay.judge.fact import Fact
 
 _AMD = 0x1002
+_MOST_PROCESSES = 1 << 22  # PID_MAX_LIMIT
 _PROPERTY = re.compile(r"^(\w{1,40}) (\d{1,20})$", re.MULTILINE | re.ASCII)
 
 
@@ -27,6 +28,7 @@ class Topology:
     def __init__(self, evidence: Evidence) -> None:
         """Look at what the probe read from ``/sys/class/kfd``."""
         self._nodes = document(evidence, "kfd", missing="not_found")
+        self._users = document(evidence, "kfd-users")
 
     @cached_property
     def unread(self) -> Unread | None:
@@ -51,6 +53,11 @@ class Topology:
         if self.unread or self._listed[address]:
             return ""
         return "its driver holds it, and does not offer it to programs (no node of KFD's topology)"
+
+    @property
+    def users(self) -> Fact[int]:
+        """How many processes use any of the GPUs."""
+        return self._users.count("processes", most=_MOST_PROCESSES)
 
     @cached_property
     def _listed(self) -> Mapping[str, int]:

@@ -135,8 +135,9 @@ class Node(Built):
     @cached_property
     def busy(self) -> str:
         """Why no load may be put on it: its GPUs are used, or that is not known; empty if nobody does."""
-        for one in self._driver.devices:
-            count = one.entry.record("usage").record("processes").count("count")
+        entries = [one.entry.record("usage").record("processes") for one in self._driver.devices]
+        counts = [entry.count("count") for entry in entries]
+        for count in [*counts, *([self.amdgpu.topology.users] if AMD in self._vendors else [])]:
             if isinstance(count, Unread):
                 return f"whether its GPUs are idle is not known: {count.why}"
             if count.value:

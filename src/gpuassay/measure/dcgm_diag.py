@@ -10,16 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuassay.judge.fact import Read, Unread
+from gpuassay.measure.diagnosis import Report, Test, no_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpuassay.evidence.item import Item
-    from gpuassay.judge.fact import Fact, Scalar
+    from gpuassay.judge.fact import Scalar
 
 # What each level runs, from DCGM 4.6.0, FillTestVectors; EUD, which needs root, is not demanded.
 _MEDIUM = ("software", "memory", "pcie")
@@ -38,30 +38,6 @@ _ROW = re.compile(
 )
 _SECTION = re.compile(r"^[|+]-+\s+(?P<category>\w+)\s+-+\+")
 _SOFTWARE = "Deployment"  # the category of checks that DCGM 3 lists apart, and DCGM 4 as one test, software
-
-
-@dataclass(frozen=True, slots=True)
-class Test:
-    """One test of a report on one node."""
-
-    node: str
-    name: str
-    failed: Fact[bool]
-    warned: Fact[bool]
-    models: tuple[str, ...] = ()
-
-    @property
-    def where(self) -> str:
-        """Its place: the test on its node."""
-        return f"{self.node}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What the diagnostic said of a node, test by test."""
-
-    node: str
-    tests: tuple[Test, ...]
 
 
 class DcgmDiag:
@@ -114,11 +90,7 @@ def _results(item: Item, ref: str) -> tuple[_Results, Unread | None]:
     if found:
         return found, None
     error = document.get("runtime_error") if isinstance(document, dict) else None
-    if item.status in ("not_found", "denied"):
-        return {}, Unread(item.status, f"the tool did not run: {item.why or 'dcgmi'}", ref)
-    if item.status == "timed_out":
-        return {}, Unread(item.status, item.why or "dcgmi diag gave no report", ref)
-    return {}, Unread("failed", str(error or item.why or "dcgmi diag gave no report"), ref)
+    return {}, no_report(item, ref, "dcgmi diag", str(error or ""))
 
 
 def _document(text: str) -> Any:

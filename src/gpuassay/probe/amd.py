@@ -90,6 +90,11 @@ def kfd(root: str) -> dict[str, Any]:
     return {name: _node(f"{root}/{name}") for name in entries(root, above)}
 
 
+def users(root: str) -> dict[str, Any]:
+    """Count the processes that have the driver's compute device open. Raises OSError."""
+    return {"processes": sum(map(str.isdigit, os.listdir(root)))}
+
+
 def _node(folder: str) -> Any:
     try:
         return {"name": attribute(f"{folder}/name"), "properties": attribute(f"{folder}/properties")}

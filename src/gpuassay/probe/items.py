@@ -265,6 +265,12 @@ QUESTIONS = (
         cap=4 * MIB,
     ),
     Question(
+        id="kfd-users",
+        how="tree",
+        what=("/sys/class/kfd/kfd/proc",),
+        purpose="Counts the processes that use AMD GPUs; no names, no numbers of processes.",
+    ),
+    Question(
         id="rocm",
         how="file",
         what=("/opt/rocm/.info/version",),

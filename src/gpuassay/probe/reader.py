@@ -42,6 +42,7 @@ TREES = {
     "boot": packages.boot,
     "amdgpu": amd.amdgpu,
     "kfd": amd.kfd,
+    "kfd-users": amd.users,
     "cpu": hosttrees.cpu,
     "edac": hosttrees.edac,
     "iommu": hosttrees.iommu,
