@@ -134,9 +134,12 @@ class Bell:
     def __init__(self) -> None:
         self.rung = []
 
-    def ask(self, services: Services, args: Mapping[str, Scalar], _deadline_s: float) -> Iterator[Item]:
+    def ask(
+        self, services: Services, nodes: Sequence[str], args: Mapping[str, Scalar], _deadline_s: float
+    ) -> Iterator[Item]:
         """Ring, and say what is heard."""
         assert services == Services()
+        assert nodes == ["gpu001"]
         for address in str(args["addresses"]).split():
             if address == "cut":
                 raise KeyboardInterrupt
@@ -159,7 +162,8 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def survey(cluster: Cluster, addresses: str, *levels: str, live: bool = True) -> Measure:
     """Give what a check is given where a bell can be asked."""
     site = site_that_measures(Measurement("door", "bell", {"addresses": addresses}, 10.0, "contact"))
-    return Measure(site, [], cluster.folder, cluster.run if live else None, frozenset(levels))
+    nodes = fleet(read_recording(cluster.folder), site).nodes[:1]
+    return Measure(site, nodes, cluster.folder, cluster.run if live else None, frozenset(levels))
 
 
 def test_a_survey_is_asked_once_with_consent_and_recorded(cluster: Cluster, rung: list[str]) -> None:

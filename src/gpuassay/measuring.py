@@ -73,7 +73,8 @@ class Measure:
         if not found.answered:
             self._consent(measurement)
             try:
-                answers = survey.ask(self._services, measurement.args, measurement.deadline_s)
+                nodes = [node.name for node in self._nodes]
+                answers = survey.ask(self._services, nodes, measurement.args, measurement.deadline_s)
                 for seq, item in enumerate(answers, 1):
                     told = replace(item, seq=seq, asked={**asked, **item.asked})
                     add_measurement(self._recording, measurement.name, "", told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from recorded.description import EARLIER, FIXTURES, DescriptionError, describe, 
 from recorded.overlay import OverlayError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from recorded.description import Description
 
@@ -33,6 +34,8 @@ MODELS: dict[str, Callable[[str, int], list[Item]]] = {
     "mi355x": mi355x.node,
     "vm_h200": vm_h200.node,
 }
+# What the services of such a cluster answer; ids are survey/NAME/ITEM.
+SERVICES: dict[str, Callable[[Sequence[str]], list[Item]]] = {}
 CACHE = Path(__file__).parents[2] / "build" / "recorded"
 SITE = "site.toml"
 
@@ -110,6 +113,11 @@ def _write(description: Description, folder: Path) -> None:
                 add_measurement(folder, measurement, name, replace(item, id=measurement))
             else:
                 writer.add(name, item)
+    counts: dict[str, int] = defaultdict(int)
+    for item in _surveys(description, names):
+        _, survey, item_id = item.id.split("/", 2)
+        counts[survey] += 1
+        add_measurement(folder, survey, "", replace(item, id=item_id, seq=counts[survey]))
     writer.finish(description.end)
     _damage(description, folder)
 
@@ -120,6 +128,15 @@ def _node(description: Description, name: str, index: int) -> list[Item]:
     items = [replace(item, seq=seq) for seq, item in enumerate(items, 1)]
     for overlay in description.overlays:
         items = overlay.on_node(name, items)
+    return items
+
+
+def _surveys(description: Description, names: Sequence[str]) -> list[Item]:
+    """Return what the services of the cluster answer after all overlays."""
+    answers = SERVICES[description.model](names) if description.model in SERVICES else []
+    items = [replace(item, seq=seq) for seq, item in enumerate(answers, 1)]
+    for overlay in description.overlays:
+        items = overlay.on_surveys(items)
     return items
 
 

@@ -43,8 +43,20 @@ class Overlay:
 
     def on_node(self, name: str, items: Sequence[Item]) -> list[Item]:
         """Return the items of a node after this change."""
-        if self.file is not None or (self.nodes is not None and name not in self.nodes):
+        if self.file is not None or self._of_survey or (self.nodes is not None and name not in self.nodes):
             return list(items)
+        return self._on(name, items)
+
+    def on_surveys(self, items: Sequence[Item]) -> list[Item]:
+        """Return what the services of the cluster answer after this change."""
+        for_all = bool(items) and not (self.nodes or self.file) and self.item in (None, "*")
+        return self._on("the services", items) if self._of_survey or for_all else list(items)
+
+    @property
+    def _of_survey(self) -> bool:
+        return self.item is not None and self.item.startswith("survey/")
+
+    def _on(self, name: str, items: Sequence[Item]) -> list[Item]:
         found = [item for item in items if fnmatchcase(item.id, self.item or "*")]
         if self.item and not found:
             if not self.adds:

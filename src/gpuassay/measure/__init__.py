@@ -44,10 +44,13 @@ class Survey(Protocol):
     def method(self) -> int:
         """Raised whenever asking changes: older answers are not read as this one's."""
 
-    def ask(self, services: Services, args: Mapping[str, Scalar], deadline_s: float) -> Iterator[Item]:
+    def ask(
+        self, services: Services, nodes: Sequence[str], args: Mapping[str, Scalar], deadline_s: float
+    ) -> Iterator[Item]:
         """Ask, and give each answer as it came, also each that failed; ids are the survey's own.
 
-        It ends within ``deadline_s`` seconds and removes what it created, also when it is cut.
+        ``nodes`` are those that answered, for a service that each of them has. It ends within
+        ``deadline_s`` seconds and removes what it created, also when it is cut.
         """
 
     def read(self, args: Mapping[str, Scalar], evidence: NodeEvidence) -> Sequence[Any]:
