@@ -165,3 +165,17 @@ def one_of_each() -> Document:
             reason="no node has infiniband",
         ),
     }
+
+
+def earlier(**more: Any) -> Document:
+    """Make what results say of an earlier recording."""
+    fields = {
+        "digest": "ef" * 32,
+        "seal": "sealed",
+        "begin": "2026-11-01T09:00:00Z",
+        "end": "2026-11-01T09:00:40Z",
+        "synthetic": False,
+        "new": [],
+        "gone": [],
+    }
+    return {**fields, **more}

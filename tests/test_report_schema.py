@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from report_sample import results, tier
+from report_sample import earlier, results, tier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,7 @@ def test_the_schema_is_one() -> None:
 def test_a_document_with_everything_is_valid() -> None:
     """The documents that the reports are tested with have the shape that they claim."""
     VALIDATOR.validate(results())
+    VALIDATOR.validate(results(earlier=earlier(new=["gpu005"])))
     VALIDATOR.validate(results(tier=tier("won", won="gold", ceiling="platinum")))
 
 
@@ -43,7 +44,7 @@ def objects(node: Any) -> Iterator[dict[str, Any]]:
 
 def test_an_unknown_key_is_refused_everywhere() -> None:
     """A misspelt key is found wherever it stands; only checks, limits and coordinates have free names."""
-    document = results()
+    document = results(earlier=earlier())
     free = [document["checks"], *(check["limits"] for check in document["checks"].values())]
     free += [row["at"] for check in document["checks"].values() for row in check["observations"]]
     for node in objects(document):

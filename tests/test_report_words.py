@@ -9,7 +9,7 @@ import pytest
 from gpuassay.judge.catalog import TIERS
 from gpuassay.judge.verdict import Verdict
 from gpuassay.report import view, words
-from report_sample import check, results, row
+from report_sample import check, earlier, results, row
 
 TEMPLATES = files("gpuassay.report").joinpath("templates")
 
@@ -43,6 +43,14 @@ def test_every_verdict_has_a_mark_and_a_colour(verdict: str) -> None:
 def test_the_time_of_a_recording(begin: str | None, end: str | None, said: str) -> None:
     """A day is named once, and a hand-written recording without times does not break the page."""
     assert words.period(begin, end) == said
+
+
+def test_an_earlier_recording_is_named_with_what_only_one_of_the_two_has() -> None:
+    """Its digest, its time, its seal; nodes that are new, and nodes that have gone, folded."""
+    plain = "efefefefefefefef of 2026-11-01 09:00:00 to 09:00:40 UTC, sealed"
+    assert words.compared(earlier()) == plain
+    other = earlier(new=["gpu005", "gpu006"], gone=["gpu001"])
+    assert words.compared(other) == f"{plain}, not in it: gpu[005-006], in it alone: gpu001"
 
 
 def test_pytest_shows_the_verdict_and_keeps_its_own_outcome() -> None:

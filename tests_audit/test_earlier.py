@@ -127,3 +127,17 @@ def test_xids(fleet: Fleet, observe: Observe) -> None:
         observe(node, serious_xids=log.serious_xids, fatal_sxids=log.fatal_sxids)
         observe(node, application_xids=log.application_xids, unknown_xids=log.unknown_xids)
         observe(node, nonfatal_sxids=log.nonfatal_sxids)
+
+
+def test_ras(fleet: Fleet, observe: Observe) -> None:
+    """The kernel log has known of no serious fault of an AMD GPU since the earlier recording.
+
+    The same for the sentences of AMD's driver: errors that could not be corrected, hangs and resets. A log
+    that was lost by a restart, or that has run over, proves what is left in it and not that there was
+    nothing else.
+
+    Fix: drain the node, then do what the finding says. If the log could not be read, record again as root.
+    """
+    for node in fleet.nodes:
+        log = node.since.amdgpu_log
+        observe(node, serious=log.serious, recovered=log.recovered)

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuassay.facts.kernel_log import log_of, records, when, window
+from gpuassay.facts.kernel_log import begins_after, log_of, records, when, window
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
@@ -72,8 +72,13 @@ class AmdgpuLog:
         return cls(**{field.name: reason for field in fields(cls)})
 
 
-def read(evidence: Evidence, places: Mapping[str, str]) -> AmdgpuLog:
-    """Read the kernel log; ``places`` names GPUs by address. A damaged log proves only what is in it."""
+def read(
+    evidence: Evidence, places: Mapping[str, str], seconds: float = 0.0, gap: Unread | None = None
+) -> AmdgpuLog:
+    """Read the kernel log; ``places`` names GPUs by address. A damaged log proves only what is in it.
+
+    What was written before so many seconds of uptime is left out; ``gap`` is why the rest is not all.
+    """
     item, lack = log_of(evidence)
     if item is None or (lack is not None and not item.out):
         return AmdgpuLog.unread(lack or Unread("not_asked", "kmsg was not asked for"))
@@ -83,10 +88,12 @@ def read(evidence: Evidence, places: Mapping[str, str]) -> AmdgpuLog:
         return AmdgpuLog.unread(lack or Unread("garbled", "no record in the kernel log", ref))
     if log.strays and lack is None:
         lack = Unread("garbled", f"{len(log.strays)} lines are no kernel records", ref)
+    lack = lack or gap or begins_after(seconds, log.heads, ref)
     events = _events(record for record in log.ours if record.by_kernel)
     drills = _events(record for record in log.ours if not record.by_kernel)
 
-    def count(events: Sequence[Event]) -> Fact[int]:
+    def count(found: Sequence[Event]) -> Fact[int]:
+        events = [event for event in found if event.seconds >= seconds]
         return Read(len(events), ref, _told(events, places)) if events else lack or Read(0, ref)
 
     return AmdgpuLog(

@@ -102,7 +102,7 @@ def read_since(evidence: Evidence, seconds: float, gap: Unread | None = None) ->
     if log.strays and lack is None:
         why = f"{len(log.strays)} lines are no kernel records: '{brief(log.strays[0])}'"
         lack = Unread("garbled", why, ref)
-    lack = lack or gap or _begins_after(seconds, log.heads, ref)
+    lack = lack or gap or begins_after(seconds, log.heads, ref)
     judged = catalogue().judge(_events(record for record in log.ours if record.by_kernel))
     told = _Telling(evidence, ref, lack, [pair for pair in judged if pair[0].seconds >= seconds])
     return KernelLog(
@@ -118,7 +118,7 @@ def read_since(evidence: Evidence, seconds: float, gap: Unread | None = None) ->
     )
 
 
-def _begins_after(seconds: float, heads: Sequence[re.Match[str]], ref: str) -> Unread | None:
+def begins_after(seconds: float, heads: Sequence[re.Match[str]], ref: str) -> Unread | None:
     """Say that the log has lost what was written just after some time, if so."""
     oldest = min(int(head[3]) for head in heads) / 1e6
     if oldest <= seconds or not seconds:

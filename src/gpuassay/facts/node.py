@@ -288,10 +288,12 @@ class Node(Built):
         """What its kernel log says of AMD's GPUs."""
         if self.silence:
             return AmdgpuLog.unread(self.silence)
-        addresses = {
-            one.bdf.value: one.where.partition("/")[2] for one in self.gpus if isinstance(one.bdf, Read)
-        }
-        return amdgpu_log.read(self._evidence, addresses)
+        return amdgpu_log.read(self._evidence, self.gpu_places)
+
+    @property
+    def gpu_places(self) -> Mapping[str, str]:
+        """What its GPUs are called, by address."""
+        return {one.bdf.value: one.where.partition("/")[2] for one in self.gpus if isinstance(one.bdf, Read)}
 
     # --- what it shows ---------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gpuassay.facts import kernel_log
+from gpuassay.facts import amdgpu_log, kernel_log
+from gpuassay.facts.amdgpu_log import AmdgpuLog
 from gpuassay.facts.earlier import before, rate
 from gpuassay.facts.kernel_log import KernelLog
 from gpuassay.facts.since import value
@@ -126,10 +127,27 @@ class NodeSince:
     @cached_property
     def log(self) -> KernelLog:
         """What NVIDIA's drivers wrote into its kernel log since."""
-        then, rebooted = self._past.uptime_seconds, self._past.rebooted
-        for fact in (self._now.silence, rebooted, then):
-            if isinstance(fact, Unread):
-                return KernelLog.unread(fact)
-        if value(rebooted):
-            return kernel_log.read_since(self._evidence, 0.0, self._past.break_in_counting)
-        return kernel_log.read_since(self._evidence, value(then) or 0.0)
+        begin = self._log_begins
+        if isinstance(begin, Unread):
+            return KernelLog.unread(begin)
+        return kernel_log.read_since(self._evidence, begin.value, self._past.break_in_counting)
+
+    @cached_property
+    def amdgpu_log(self) -> AmdgpuLog:
+        """What AMD's driver wrote into it since."""
+        begin = self._log_begins
+        if isinstance(begin, Unread):
+            return AmdgpuLog.unread(begin)
+        return amdgpu_log.read(
+            self._evidence, self._now.gpu_places, begin.value, self._past.break_in_counting
+        )
+
+    @property
+    def _log_begins(self) -> Fact[float]:
+        """From which second of uptime on the log is of interest: after a restart, all of it."""
+        rebooted = self._past.rebooted
+        if self._now.silence is not None:
+            return self._now.silence
+        if isinstance(rebooted, Unread):
+            return rebooted
+        return Read(0.0) if rebooted.value else self._past.uptime_seconds
