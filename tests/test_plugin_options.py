@@ -225,7 +225,7 @@ def test_a_tier_can_be_required(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--target=slurm"], "argument --target: expected local or recording:DIR, found slurm"),
+        (["--target=nowhere"], "or recording:DIR, found nowhere"),
         (["--target=recording:nowhere"], "nowhere: not a recording: expected a folder with a recording.toml"),
         (["--target=recording:"], "not a recording"),
         (["--require=diamond"], "--require"),

@@ -40,6 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="TIME",
         help="how long a node may take to answer, such as 90s or 5m (default: 15m)",
     )
+    group.addoption(
+        "--host-view",
+        action="store_true",
+        help="on Kubernetes, ask from the host's own view: privileged pods with its / mounted read-only",
+    )
     group.addoption("--site", metavar="PATH", help="the site file: what was bought (write --site=PATH)")
     group.addoption(
         "--earlier",

@@ -59,6 +59,7 @@ class Request:
     run_dir: Path | None = None
     nodes: tuple[str, ...] = ()
     deadline_s: float = DEADLINE_S
+    host_view: bool = False
     allow: frozenset[str] = frozenset()
     earlier: Path | None = None
     folder: Path = field(default_factory=Path.cwd)
@@ -126,7 +127,7 @@ def gather(request: Request, suite: Suite, progress: Callable[[str], None]) -> R
     # Whatever can be found wrong is found before anything is touched.
     site = load_site(request.site, suite.catalog) if request.site else undeclared(suite.catalog)
     nodes = request.nodes or tuple(node for node in site.nodes if node not in site.at(now().date()).out_nodes)
-    target = choose(request.target, Wanted(nodes, request.deadline_s, site.reach))
+    target = choose(request.target, Wanted(nodes, request.deadline_s, site.reach, request.host_view))
     declared = target.declared()
     run = RunFolder.create(request.run_dir, now())
     meta = Meta(target=target.name, probe=__version__, declared=declared, begin=now())

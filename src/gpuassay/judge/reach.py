@@ -39,7 +39,8 @@ class KubernetesReach:
     """Where and as what pods run.
 
     ``image`` needs a Python 3.9 and is named by digest; ``namespace`` empty: a new one, removed afterwards;
-    ``tolerations`` are ``key``, ``key=value`` or ``key=value:Effect``, ``*`` is all.
+    ``tolerations`` are ``key``, ``key=value``, ``key:Effect`` or ``key=value:Effect``, ``*`` is all;
+    ``wait_s`` is how long a pod may wait for its place, in seconds.
     """
 
     kubeconfig: str = ""
@@ -49,6 +50,7 @@ class KubernetesReach:
     pull_secret: str = ""
     runtime_class: str = ""
     tolerations: tuple[str, ...] = ()
+    wait_s: float = 30.0
     python: str = "python3"
 
 
@@ -97,6 +99,7 @@ def _kubernetes(table: Table) -> KubernetesReach:
     reach = KubernetesReach(
         **{name: table.take(name, TEXT, "") for name in _KUBERNETES_WORDS},
         tolerations=table.take("tolerations", _TEXTS, ()),
+        wait_s=table.take("wait", DURATION, KubernetesReach.wait_s),
         python=table.take("python", TEXT, KubernetesReach.python),
     )
     table.close()

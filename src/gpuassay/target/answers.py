@@ -34,12 +34,11 @@ def ask_nodes(
     ``deadline_s`` bounds each node, in seconds. An exception, Ctrl-C too, ends the probe everywhere.
     Raises what ``writer`` raises.
     """
-    asyncio.run(_ask_all(channels, writer, progress, deadline_s))
+    asyncio.run(ask_all(channels, writer, progress, deadline_s))
 
 
-async def _ask_all(
-    channels: Iterable[Channel], writer: Writer, progress: Progress, deadline_s: float
-) -> None:
+async def ask_all(channels: Iterable[Channel], writer: Writer, progress: Progress, deadline_s: float) -> None:
+    """Do what ``ask_nodes`` does, in the loop of who has one."""
     feed, places = travel.pack(), asyncio.Semaphore(WIDTH)
 
     async def ask(channel: Channel) -> None:

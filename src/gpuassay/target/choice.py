@@ -20,6 +20,7 @@ class Wanted:
     nodes: tuple[str, ...]
     deadline_s: float
     reach: Reach
+    host_view: bool = False
 
 
 def choose(words: str, wanted: Wanted) -> Target:
@@ -27,5 +28,15 @@ def choose(words: str, wanted: Wanted) -> Target:
     match words.split(","):
         case ["local"]:
             return Local(deadline_s=wanted.deadline_s)
+        case ["kubernetes"]:
+            return _kubernetes(wanted)
         case _:
             raise TargetError(f"--target={words}: expected one of {', '.join(TARGETS)}")
+
+
+def _kubernetes(wanted: Wanted) -> Target:
+    try:
+        from gpuassay.target.kubernetes import Kubernetes  # noqa: PLC0415 - what others do not need to have
+    except ImportError as error:
+        raise TargetError(f"--target=kubernetes: {error}: pip install 'gpuassay[kubernetes]'") from error
+    return Kubernetes(wanted.reach.kubernetes, wanted.nodes, wanted.deadline_s, wanted.host_view)

@@ -282,6 +282,7 @@ def _request(config: pytest.Config, root: Path) -> Request:
         run_dir=path(option.run_dir),
         nodes=option.nodes,
         deadline_s=option.deadline,
+        host_view=option.host_view,
         allow=option.allow,
         earlier=path(option.earlier),
         folder=folder,

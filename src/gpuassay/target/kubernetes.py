@@ -1,0 +1,230 @@
+"""``--target=kubernetes``: one pod per node asks it; the API server is asked for the cluster as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+import sys
+import threading
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from gpuassay.evidence.item import Item
+from gpuassay.facts.kubernetes import Kubernetes as Facts
+from gpuassay.judge.fact import Unread
+from gpuassay.judge.names import folded, natural
+from gpuassay.probe import travel
+from gpuassay.target import TargetError, kube_clean, kube_objects
+from gpuassay.target.answers import ask_all
+from gpuassay.target.kube_api import Api, ApiError
+from gpuassay.target.kube_auth import client, configuration
+from gpuassay.target.kube_evidence import ask_cluster
+from gpuassay.target.kube_nodes import Plan, plan_node
+from gpuassay.target.withheld import Withheld
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from lightkube.config.kubeconfig import SingleConfig
+
+    from gpuassay.judge.reach import KubernetesReach
+    from gpuassay.target import Progress, Writer
+
+_SILENCE_S = 30.0
+_WORD = "--target=kubernetes"
+
+
+class Answers:
+    """What the API server answered, as evidence that facts are read from."""
+
+    problems: tuple[str, ...] = ()
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._items = {item.id: item for item in items}
+
+    def item(self, item_id: str, /) -> Item | None:
+        """Give the item of this id."""
+        return self._items.get(item_id)
+
+    def ref(self, item: Item, /) -> str:
+        """Give the reference that it has in the recording."""
+        return f"cluster#{item.seq}"
+
+
+@dataclass(frozen=True)
+class Kubernetes:
+    """A cluster behind an API server; no ``nodes`` are all that run workloads."""
+
+    name: ClassVar[str] = "kubernetes"
+    reach: KubernetesReach
+    nodes: tuple[str, ...]
+    deadline_s: float
+    host_view: bool = False
+
+    def declared(self) -> tuple[str, ...]:
+        """Name the nodes that are to answer. Raises TargetError."""
+        return self.nodes or tuple(sorted(self._workers(), key=natural))
+
+    def gather(self, writer: Writer, progress: Progress) -> None:
+        """Ask the API server, then all nodes by one pod each, and remove all that was made for it.
+
+        An exception, Ctrl-C too, removes it as well. Raises TargetError, and what ``writer`` raises.
+        """
+        run = self._run()
+        for item in self._asked:
+            writer.add_cluster(item)
+        try:
+            asyncio.run(self._gather(run, writer, progress))
+        finally:
+            self._remove(run, writer)
+
+    def plan(self) -> list[str]:
+        """Say what would run where, as whom and for how long. Raises TargetError."""
+        run, plans = self._run(), self._plans()
+        where = "in a new namespace" if run.owns_namespace else f"in namespace {run.namespace}"
+        asked = [plan.node for plan in plans if plan.closed is None]
+        lines = [
+            f"API server {self._config.cluster.server}: {len(self._asked)} requests to read",
+            f"{folded(asked) or 'no node'}: {len(asked)} pods {where}, each at most {self.deadline_s:g} s",
+            f"image {self.reach.image or 'not named'}; {len(travel.pack())} bytes of probe in a ConfigMap",
+            "everything made is labelled app.kubernetes.io/managed-by=gpuassay, and removed afterwards",
+            _PRIVILEGED if self.host_view else _UNPRIVILEGED,
+        ]
+        lines += [f"{plan.node}: {plan.words}" for plan in plans]
+        return lines
+
+    def clean(self) -> list[str]:
+        """Remove all that any run of ours has left, and give what that was. Raises TargetError."""
+        return asyncio.run(self._clean())
+
+    # --- the API server --------------------------------------------------------------------------
+
+    @cached_property
+    def _config(self) -> SingleConfig:
+        return configuration(self.reach)
+
+    @asynccontextmanager
+    async def _api(self) -> AsyncIterator[Api]:
+        async with client(self._config, _SILENCE_S) as connection:
+            yield Api(connection)
+
+    @cached_property
+    def _asked(self) -> list[Item]:
+        """The cluster's evidence, asked for once. Raises TargetError if nobody answers."""
+        return asyncio.run(self._ask())
+
+    async def _ask(self) -> list[Item]:
+        async with self._api() as api:
+            items = await ask_cluster(api)
+        if all(item.status not in ("ok", "denied", "unsupported") for item in items):
+            raise TargetError(f"{_WORD}: {self._config.cluster.server}: {items[0].why}")
+        return items
+
+    @cached_property
+    def _facts(self) -> Facts:
+        return Facts(Answers(self._asked))
+
+    def _workers(self) -> list[str]:
+        nodes = self._facts.nodes
+        if isinstance(nodes, Unread):
+            raise TargetError(f"{_WORD}: the nodes are not known: {nodes.why}; name them: --nodes or --site")
+        workers = [name for name, node in nodes.value.items() if node.is_worker]
+        if not workers:
+            raise TargetError(f"{_WORD}: {self._config.cluster.server} has no node that runs workloads")
+        return workers
+
+    # --- a run -----------------------------------------------------------------------------------
+
+    def _run(self) -> kube_objects.Run:
+        name = secrets.token_hex(4)
+        place = self.reach.namespace
+        return kube_objects.Run(
+            name,
+            place or f"gpuassay-{name}",
+            owns_namespace=not place,
+            reach=self.reach,
+            deadline_s=self.deadline_s,
+            host_view=self.host_view,
+        )
+
+    def _plans(self) -> list[Plan]:
+        return [plan_node(self._facts, name, self.reach, self.host_view) for name in self.declared()]
+
+    async def _gather(self, run: kube_objects.Run, writer: Writer, progress: Progress) -> None:
+        withheld = Withheld(writer)
+        plans = self._plans()
+        async with self._api() as api:
+            if any(plan.closed is None for plan in plans):
+                await _prepare(api, run)
+            channels = []
+            for number, plan in enumerate(plans):
+                if plan.taken:
+                    withheld.why[plan.node] = plan.taken
+                channels.append(plan.channel(api, run, number, withheld.why.__setitem__))
+            await ask_all(channels, withheld, progress, self.deadline_s)
+
+    def _remove(self, run: kube_objects.Run, writer: Writer) -> None:
+        """Remove what this run made; what is still there is said, here and in the recording."""
+        try:
+            with _undisturbed():
+                asyncio.run(self._removed(run))
+        except (ApiError, TargetError) as error:
+            why = f"{error}; remove it with: gpuassay clean {_WORD}"
+            sys.stderr.write(f"gpuassay: not everything that was made could be removed: {why}\n")
+            seq = len(self._asked) + 1
+            writer.add_cluster(Item("kubernetes/removal", seq, "failed", {"api": "removal"}, why=why))
+
+    async def _removed(self, run: kube_objects.Run) -> None:
+        async with self._api() as api:
+            if run.owns_namespace:
+                await kube_clean.remove_namespaces(api, run.selector)
+            else:
+                await kube_clean.remove_objects(api, run.namespace, run.selector)
+
+    async def _clean(self) -> list[str]:
+        async with self._api() as api:
+            try:
+                return await kube_clean.remove_all(api, self.reach.namespace)
+            except ApiError as error:
+                raise TargetError(f"{_WORD}: {self._config.cluster.server}: {error}") from error
+
+
+_UNPRIVILEGED = "the pods are unprivileged (Pod Security: restricted); they see of the host what pods see"
+_PRIVILEGED = (
+    "--host-view: the pods are privileged, share the host's processes and have its / mounted read-only; "
+    "the host's own python3 runs the probe in there, as root"
+)
+
+
+async def _prepare(api: Api, run: kube_objects.Run) -> None:
+    """Make what all pods of a run share. Raises TargetError."""
+    spaces = kube_clean.NAMESPACES
+    try:
+        if run.owns_namespace:
+            await api.create(spaces, kube_objects.namespace(run))
+        shared = kube_objects.config_map(run, travel.pack())
+        await api.create(f"{spaces}/{run.namespace}/configmaps", shared)
+    except ApiError as error:
+        hint = "name one that you may use as [kubernetes] namespace in the site file; " * run.owns_namespace
+        raise TargetError(
+            f"{_WORD}: nothing can be made in namespace {run.namespace}: {error}; {hint}"
+            "docs/targets.md has the Role that is needed"
+        ) from error
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let no second Ctrl-C stop a removal, which has an end of its own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

@@ -1,0 +1,148 @@
+"""The kubelets: they really run a pod's command, as a process here, and keep its log."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import subprocess
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kubeapi.store import Key, now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from kubeapi.store import Object, Store
+
+
+class Log:
+    """What a container has printed so far; ``grown`` is notified of more, and of the end."""
+
+    def __init__(self) -> None:
+        self.grown = threading.Condition()
+        self.data = bytearray()
+        self.begin = 0
+        self.ended = False
+
+    def add(self, data: bytes) -> None:
+        """Append."""
+        with self.grown:
+            self.data += data
+            self.grown.notify_all()
+
+    def end(self) -> None:
+        """Say that no more will come."""
+        with self.grown:
+            self.ended = True
+            self.grown.notify_all()
+
+    def is_past(self, place: int) -> bool:
+        """Tell whether there is more than a reader has, or will never be."""
+        return len(self.data) > place or self.ended
+
+    def rotate(self) -> None:
+        """Lose what is there so far, as a new reader sees it."""
+        with self.grown:
+            self.begin = len(self.data)
+
+
+@dataclass
+class Kubelet:
+    """All nodes' kubelets. ``environments`` are those of containers that were given GPUs, by node.
+
+    ``missing`` images cannot be pulled; ``pythons`` take the place of a container's ``python3``, by node.
+    """
+
+    store: Store
+    folder: Path
+    environment: Mapping[str, str]
+    environments: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    pythons: dict[str, str] = field(default_factory=dict)
+    missing: set[str] = field(default_factory=set)
+    logs: dict[Key, Log] = field(default_factory=dict)
+    _processes: dict[Key, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self, key: Key, pod: Object) -> None:
+        """Run a pod that was bound to a node."""
+        (container,) = pod["spec"]["containers"]
+        if container["image"] in self.missing:
+            message = f'Back-off pulling image "{container["image"]}"'
+            self._report(key, "Pending", {"waiting": {"reason": "ImagePullBackOff", "message": message}})
+            return
+        log = self.logs[key] = Log()
+        with self._lock:
+            process = self._processes[key] = subprocess.Popen(
+                self._argv(key, pod, container),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=self._environment(pod, container),
+                start_new_session=True,
+                bufsize=0,
+            )
+        self._report(key, "Running", {"running": {"startedAt": now()}})
+        threading.Thread(target=self._watch, args=(key, process, log), daemon=True).start()
+
+    def stop(self, key: Key) -> None:
+        """End what a pod runs: told to stop, then killed when its grace is over."""
+        with self._lock:
+            process = self._processes.pop(key, None)
+        if process is None:
+            return
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+                break
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def stop_all(self) -> None:
+        """End everything."""
+        for key in list(self._processes):
+            self.stop(key)
+
+    @property
+    def running(self) -> list[Key]:
+        """Which pods have a process."""
+        with self._lock:
+            return [key for key, process in self._processes.items() if process.poll() is None]
+
+    def _argv(self, key: Key, pod: Object, container: dict[str, Any]) -> list[str]:
+        """Mount the ConfigMap, and the host's root, where the container's command looks for them."""
+        (volume, *_) = (v for v in pod["spec"]["volumes"] if "configMap" in v)
+        found = self.store.get(Key("configmaps", key.namespace, volume["configMap"]["name"]))
+        assert found is not None
+        feed = self.folder / f"{key.name}.probe"
+        feed.write_bytes(base64.b64decode(found["binaryData"]["probe"]))
+        words = [word.replace("/gpuassay/probe", str(feed)) for word in container["command"]]
+        if any(v.get("hostPath") for v in pod["spec"]["volumes"]):
+            words = [word.replace("os.chroot('/host')", "os.chroot('/')") for word in words]
+        python = self.pythons.get(pod["spec"]["nodeName"], "python3")
+        return [python if word == "python3" else word for word in words]
+
+    def _environment(self, pod: Object, container: dict[str, Any]) -> Mapping[str, str]:
+        resources = container["resources"]
+        given = resources.get("claims") or {"nvidia.com/gpu", "amd.com/gpu"} & resources["requests"].keys()
+        seen = given or container["securityContext"].get("privileged")
+        extra = self.environments.get(pod["spec"]["nodeName"], {}) if seen else {}
+        return {**self.environment, **extra}
+
+    def _watch(self, key: Key, process: subprocess.Popen[bytes], log: Log) -> None:
+        assert process.stdout is not None
+        while data := process.stdout.read(1 << 16):
+            log.add(data)
+        code = process.wait()
+        done = {"exitCode": code % 256, "reason": "Error" if code else "Completed", "finishedAt": now()}
+        self._report(key, "Failed" if code else "Succeeded", {"terminated": done})
+        log.end()
+
+    def _report(self, key: Key, phase: str, state: dict[str, Any]) -> None:
+        self.store.edit(key, phase=phase, containerStatuses=[{"name": "probe", "state": state}])
