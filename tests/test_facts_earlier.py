@@ -219,6 +219,42 @@ def test_what_cannot_be_seen_is_not_gone() -> None:
     assert unread(beside(contents(300), denied).since.gpus_gone).kind == "denied"
 
 
+def adapters(name: str, guid: str, downs: int, errors: int) -> dict[str, Any]:
+    """Make one InfiniBand adapter with one port that has counted this."""
+    port = {
+        "state": "4: ACTIVE",
+        "phys_state": "5: LinkUp",
+        "rate": "400 Gb/sec (4X NDR)",
+        "link_layer": "InfiniBand",
+        "lid": "0x7",
+        "counters": {"link_downed": str(downs), "symbol_error": str(errors)},
+    }
+    return {name: {"node_guid": guid, "pci": "0000:1b:00.0", "ports": {"1": port}}}
+
+
+GUID = "0200:5e00:5300:0001"
+
+
+def test_a_port_is_found_again_under_another_name() -> None:
+    """The kernel numbers adapters anew at each boot; the adapter is the one with the GUID."""
+    then = contents(100, infiniband=adapters("mlx5_0", GUID, 1, 10))
+    (port,) = beside(contents(268, infiniband=adapters("mlx5_4", GUID, 15, 4010)), then).ports
+    assert value(port.since.downs_per_day) == 2.0
+    assert value(port.since.bit_error_rate) == pytest.approx(4000 / (400e9 * 168 * 3600))
+
+
+def test_a_port_of_another_adapter_is_not_compared() -> None:
+    """Nor is one whose name nobody had; each says which it is."""
+    then = contents(100, infiniband=adapters("mlx5_0", GUID, 1, 10))
+    other = adapters("mlx5_0", "0200:5e00:5300:0002", 15, 4010)
+    (port,) = beside(contents(268, infiniband=other), then).ports
+    assert unread(port.since.downs_per_day).kind == "denied"
+    assert f"another adapter has this name now: GUID {GUID} earlier" in unread(port.since.downs_per_day).why
+    new = adapters("mlx5_9", "0200:5e00:5300:0002", 15, 4010)
+    (port,) = beside(contents(268, infiniband=new), then).ports
+    assert "nothing in its place" in unread(port.since.bit_error_rate).why
+
+
 # --- errors --------------------------------------------------------------------------------------
 
 
@@ -250,6 +286,14 @@ def test_the_log_counts_from_the_earlier_recording_on() -> None:
     assert (lost.kind, "has lost its older part" in lost.why) == ("denied", True)
     late = contents(300) | {"kmsg": line(250, XID, sequence=90_000)}
     assert value(beside(late, then).since.log.serious_xids) == 1
+
+
+def test_a_container_that_is_younger_than_its_machine_makes_nothing_new() -> None:
+    """Its uptime is its own; the log of the earlier recording tells how far that has seen."""
+    then = contents(2, line(50, XID), line(90, "link becomes ready"))
+    now = contents(4, line(50, XID), line(90, "link becomes ready"))
+    assert value(beside(now, then).since.log.serious_xids) == 0
+    assert value(beside(contents(4, line(95, XID)), then).since.log.serious_xids) == 1
 
 
 def test_after_a_restart_the_log_proves_what_is_in_it_only() -> None:

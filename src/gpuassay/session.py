@@ -128,6 +128,8 @@ def gather(request: Request, suite: Suite, progress: Callable[[str], None]) -> R
     site = load_site(request.site, suite.catalog) if request.site else undeclared(suite.catalog)
     nodes = request.nodes or tuple(node for node in site.nodes if node not in site.at(now().date()).out_nodes)
     target = choose(request.target, Wanted(nodes, request.deadline_s, site.reach, request.host_view))
+    if request.earlier is not None:
+        read_recording(locate(request.earlier))
     declared = target.declared()
     run = RunFolder.create(request.run_dir, now())
     meta = Meta(target=target.name, probe=__version__, declared=declared, begin=now())

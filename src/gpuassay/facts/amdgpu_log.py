@@ -73,7 +73,7 @@ class AmdgpuLog:
 
 
 def read(
-    evidence: Evidence, places: Mapping[str, str], seconds: float = 0.0, gap: Unread | None = None
+    evidence: Evidence, places: Mapping[str, str], seconds: float = -1.0, gap: Unread | None = None
 ) -> AmdgpuLog:
     """Read the kernel log; ``places`` names GPUs by address. A damaged log proves only what is in it.
 
@@ -93,7 +93,7 @@ def read(
     drills = _events(record for record in log.ours if not record.by_kernel)
 
     def count(found: Sequence[Event]) -> Fact[int]:
-        events = [event for event in found if event.seconds >= seconds]
+        events = [event for event in found if event.seconds > seconds]
         return Read(len(events), ref, _told(events, places)) if events else lack or Read(0, ref)
 
     return AmdgpuLog(

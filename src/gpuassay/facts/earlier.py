@@ -120,12 +120,17 @@ class Past:
         return Read(hours)
 
     @property
-    def uptime_seconds(self) -> Fact[float]:
-        """For how long the node had been up when the earlier recording was made."""
+    def log_seconds(self) -> Fact[float]:
+        """Up to when the earlier recording has seen the kernel log, in seconds since the boot.
+
+        Uptime is that of a container where one has its own: then the log's own last record tells better.
+        """
         node = self.node
         if isinstance(node, Unread):
             return node
-        return before(mapped(node.value.uptime_hours, lambda hours: hours * 3600))
+        newest = node.value.kernel_log.newest_seconds
+        last = newest.value if isinstance(newest, Read) else 0.0
+        return before(mapped(node.value.uptime_hours, lambda hours: max(hours * 3600, last)))
 
 
 NO_PAST: Final = Past()

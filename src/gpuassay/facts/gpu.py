@@ -96,31 +96,9 @@ class Gpu(Setup, Division):
         return self._device.entry.text("name", r".{1,96}", "a product name")
 
     @property
-    def uuid(self) -> Fact[str]:
-        """The driver's identity of this GPU."""
-        return self._device.entry.text("uuid", r"GPU-([0-9a-fA-F-]{36}|[0-9a-f]{16})", "a GPU's UUID")
-
-    @property
-    def serial(self) -> Fact[str]:
-        """The serial number of its board."""
-        return self._device.entry.text("serial", r"[0-9A-Za-z-]{1,32}", "a serial number")
-
-    @property
-    def identity(self) -> Fact[str]:
-        """What tells it from every other GPU: its UUID."""
-        return self.uuid
-
-    @property
     def slot(self) -> Fact[str]:
         """Where it sits: its PCI address."""
         return self.bdf
-
-    @property
-    def told(self) -> str:
-        """Its board's serial number and its UUID in words."""
-        serial, uuid = self.serial, self.uuid
-        words = [f"serial {serial.value}"] if isinstance(serial, Read) else []
-        return ", ".join([*words, uuid.value if isinstance(uuid, Read) else "a GPU without a UUID"])
 
     @cached_property
     def since(self) -> GpuSince:

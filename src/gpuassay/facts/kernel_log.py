@@ -65,13 +65,15 @@ class Records(NamedTuple):
 class KernelLog:
     """What the kernel log of a node holds. The counts are of events; a note names each kind of them.
 
-    ``window_hours``: how far back the record reaches. ``serious_xids``, ``application_xids`` and
-    ``unknown_xids``: by the class that xid.toml gives them; harmless ones are in none of these.
+    ``window_hours``: how far back the record reaches; ``newest_seconds``: when its last one was written.
+    ``serious_xids``, ``application_xids`` and ``unknown_xids``: by the class that xid.toml gives them;
+    harmless ones are in none of these.
     ``fatal_sxids`` and ``nonfatal_sxids``: of NVSwitches, without errors that were corrected.
     ``written_by_user``: lines in the form of an Xid or SXid that the kernel did not write.
     """
 
     window_hours: Fact[float]
+    newest_seconds: Fact[float]
     serious_xids: Fact[int]
     application_xids: Fact[int]
     unknown_xids: Fact[int]
@@ -87,7 +89,7 @@ class KernelLog:
 
 def read(evidence: Evidence) -> KernelLog:
     """Read the kernel log of a node; a damaged one proves what is in it, but not that nothing else was."""
-    return read_since(evidence, 0.0)
+    return read_since(evidence, -1.0)
 
 
 def read_since(evidence: Evidence, seconds: float, gap: Unread | None = None) -> KernelLog:
@@ -104,16 +106,17 @@ def read_since(evidence: Evidence, seconds: float, gap: Unread | None = None) ->
         lack = Unread("garbled", why, ref)
     lack = lack or gap or begins_after(seconds, log.heads, ref)
     judged = catalogue().judge(_events(record for record in log.ours if record.by_kernel))
-    told = _Telling(evidence, ref, lack, [pair for pair in judged if pair[0].seconds >= seconds])
+    told = _Telling(evidence, ref, lack, [pair for pair in judged if pair[0].seconds > seconds])
     return KernelLog(
         window_hours=lack or window(evidence, log.heads, ref),
+        newest_seconds=Read(max(int(head[3]) for head in log.heads) / 1e6, ref),
         serious_xids=told.count("Xid", "serious"),
         application_xids=told.count("Xid", "application"),
         unknown_xids=told.count("Xid", "unknown"),
         fatal_sxids=told.count("SXid", "serious"),
         nonfatal_sxids=told.count("SXid", "unknown"),
         written_by_user=told.by_user(
-            _events(record for record in log.ours if not record.by_kernel and record.seconds >= seconds)
+            _events(record for record in log.ours if not record.by_kernel and record.seconds > seconds)
         ),
     )
 
@@ -121,7 +124,7 @@ def read_since(evidence: Evidence, seconds: float, gap: Unread | None = None) ->
 def begins_after(seconds: float, heads: Sequence[re.Match[str]], ref: str) -> Unread | None:
     """Say that the log has lost what was written just after some time, if so."""
     oldest = min(int(head[3]) for head in heads) / 1e6
-    if oldest <= seconds or not seconds:
+    if oldest <= seconds or seconds <= 0:
         return None
     why = f"the log has lost its older part: it begins {oldest / 3600:.1f} h after the boot"
     return Unread("denied", f"{why}, and the earlier recording was made at {seconds / 3600:.1f} h", ref)

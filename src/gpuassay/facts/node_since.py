@@ -150,4 +150,4 @@ class NodeSince:
             return self._now.silence
         if isinstance(rebooted, Unread):
             return rebooted
-        return Read(0.0) if rebooted.value else self._past.uptime_seconds
+        return Read(0.0) if rebooted.value else self._past.log_seconds

@@ -33,6 +33,28 @@ class Setup:
         return mapped(self._said.count("memory_total_bytes", most=_MOST_MEMORY), lambda size: size // MIB)
 
     @property
+    def uuid(self) -> Fact[str]:
+        """The driver's identity of this GPU."""
+        return self._device.entry.text("uuid", r"GPU-([0-9a-fA-F-]{36}|[0-9a-f]{16})", "a GPU's UUID")
+
+    @property
+    def serial(self) -> Fact[str]:
+        """The serial number of its board."""
+        return self._device.entry.text("serial", r"[0-9A-Za-z-]{1,32}", "a serial number")
+
+    @property
+    def identity(self) -> Fact[str]:
+        """What tells it from every other GPU: its UUID."""
+        return self.uuid
+
+    @property
+    def told(self) -> str:
+        """Its board's serial number and its UUID in words."""
+        serial, uuid = self.serial, self.uuid
+        words = [f"serial {serial.value}"] if isinstance(serial, Read) else []
+        return ", ".join([*words, uuid.value if isinstance(uuid, Read) else "a GPU without a UUID"])
+
+    @property
     def board_part(self) -> Fact[str]:
         """The part number of its board."""
         return self._said.text("board_part", r"[0-9A-Za-z._/ -]{1,48}", "a part number")

@@ -220,7 +220,7 @@ class NicSince(PartSince["Nic"]):
 
 
 class PortSince:
-    """A port, and the port of the same name on the same adapter."""
+    """A port, and the same port of the same adapter, whatever the kernel called that."""
 
     def __init__(self, now: Port, past: Past) -> None:
         """Take the port as it is, and its node as it was."""
@@ -235,14 +235,16 @@ class PortSince:
             return node
         if isinstance(own, Unread):
             return own
-        found = next((port for port in node.value.ports if port.name == self._now.name), None)
-        if found is None:
-            return before(node.value.ports_unread or _NOTHING)
-        if isinstance(found.guid, Unread):
-            return before(found.guid)
-        if found.guid.value != own.value:
-            return Unread("denied", f"another adapter has this name now: GUID {found.guid.value} earlier")
-        return Read(found)
+        ports, unread = node.value.ports, node.value.ports_unread
+        for port in ports:
+            if port.number == self._now.number and value(port.guid) == own.value:
+                return Read(port)
+        if unread is not None:
+            return before(unread)
+        named = next((port.guid for port in ports if port.name == self._now.name), None)
+        if isinstance(named, Read):
+            return Unread("denied", f"another adapter has this name now: GUID {named.value} earlier")
+        return _NOTHING if named is None else before(named)
 
     @property
     def downs_per_day(self) -> Fact[float]:

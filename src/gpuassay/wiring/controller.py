@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuassay.evidence.files import RecordingError, write_atomic
-from gpuassay.evidence.recording import read_recording
 from gpuassay.evidence.run import Journal, RunFolder
 from gpuassay.evidence.sums import check_sums
 from gpuassay.judge.catalog import TIERS
@@ -22,7 +21,6 @@ from gpuassay.report.words import plural, status
 from gpuassay.session import SESSION, Request, Session, context, gather, now, prepare
 from gpuassay.suite import SuiteError, check_id, load_suite
 from gpuassay.target import TargetError
-from gpuassay.target.recording import locate
 from gpuassay.wiring.judge import cause
 
 if TYPE_CHECKING:
@@ -79,8 +77,6 @@ class Controller:
             prepared = prepare(request, recording, suite)
             self._run = RunFolder.create(request.run_dir, now())
         else:
-            if request.earlier is not None:
-                read_recording(locate(request.earlier))  # what is none is said before anything is touched
             self._run = gather(request, suite, self._progress)
             self._progress("")
             recording = self._run.recording
