@@ -150,6 +150,8 @@ def test_probe_lists_all_that_is_asked(capsys: pytest.CaptureFixture[str]) -> No
     assert status == 0
     for question in QUESTIONS:
         assert question.id in out
+    assert "dcgmi diag --run 2 --json\n    consent: --allow=load" in out
+    assert "169.254.169.254" in out
 
 
 @pytest.mark.parametrize("words", [[], ["probe"], ["report"], ["judge"], ["record", "--all"]])

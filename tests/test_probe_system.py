@@ -56,3 +56,22 @@ def test_an_empty_cpuinfo(tmp_path: Path) -> None:
     """Nothing is not a name."""
     (tmp_path / "cpuinfo").touch()
     assert system.cpuinfo(str(tmp_path / "cpuinfo"))["model"]["unread"] == "not_found"
+
+
+@pytest.mark.parametrize(("flag", "seen"), [("vmx", True), ("svm", True), ("vmx_not", False)])
+def test_a_processor_that_can_run_virtual_machines(tmp_path: Path, flag: str, *, seen: bool) -> None:
+    """Intel's flag and AMD's are whole words; a device that is there has a mode."""
+    path, device = tmp_path / "cpuinfo", tmp_path / "kvm"
+    path.write_text(X86.format(flag=flag))
+    assert system.virtualization(str(path), str(device)) == {"extensions": seen, "device": {}}
+    device.touch(0o660)
+    device.chmod(0o660)
+    told = system.virtualization(str(path), str(device))["device"][str(device)]
+    assert told["mode"] == 0o660
+
+
+def test_a_processor_without_flags_says_nothing_of_virtual_machines(tmp_path: Path) -> None:
+    """On Arm there is no such flag."""
+    path = tmp_path / "cpuinfo"
+    path.write_text(GRACE)
+    assert system.virtualization(str(path), "/none")["extensions"]["unread"] == "not_found"

@@ -1,6 +1,6 @@
 """What a tenant could reach that is not his."""
 
-from gpuassay.fixtures import Fleet, Observe
+from gpuassay.fixtures import Fleet, Measure, Observe
 
 
 def test_bmc_path(fleet: Fleet, observe: Observe) -> None:
@@ -70,3 +70,32 @@ def test_open_control(fleet: Fleet, observe: Observe) -> None:
             ports=exposure.unauthenticated_ports,
             hostengine=exposure.open_hostengines,
         )
+
+
+def test_nested_virtualization(fleet: Fleet, observe: Observe) -> None:
+    """No virtual machine is offered virtualization of its own, and not everybody may start one.
+
+    A guest that may run guests reaches parts of its host's kernel that others do not, and faults there have
+    led out of virtual machines (Januscape). Whether its host is mended, a guest cannot see. On any node an
+    open /dev/kvm lets each user do the same to the node's own kernel.
+
+    Fix: have the host start the machine without nested virtualization, or get its word on the host's kernel;
+    set /dev/kvm to mode 0660 and leave it to the group kvm.
+    """
+    for node in fleet.nodes:
+        virtualization = node.settings.virtualization
+        observe(node, offered=virtualization.offered_to_guest, open_to_users=virtualization.open_to_users)
+
+
+def test_metadata_service(measure: Measure, observe: Observe) -> None:
+    """No metadata service hands out what it knows to whoever asks for it.
+
+    The service at 169.254.169.254 knows a machine's credentials and start-up scripts. One that answers a
+    plain request gives them to every process and container of the node, and to whoever makes a server there
+    fetch an address for him. It was asked once, and what it said was not kept.
+
+    Fix: have it ask for a session token with a hop limit of 1, or switch it off; keep the address away from
+    jobs and pods (iptables, network policy).
+    """
+    for node in measure("metadata"):
+        observe(node, answers=node.answers)

@@ -154,9 +154,22 @@ def _advisories(options: argparse.Namespace) -> int:
 
 
 def _probe(_options: argparse.Namespace) -> int:
+    from gpuassay.judge.config import ConfigError
+    from gpuassay.measure import TOOLS
     from gpuassay.probe.items import listing
+    from gpuassay.suite import SuiteError, load_suite
 
+    try:
+        measurements = load_suite(suite_root()).catalog.measurements.values()
+    except (ConfigError, SuiteError) as error:
+        return _mistake(error)
     print(listing())
+    print("Run on a node beside the probe, only where whoever starts the suite consents:\n")
+    for one in measurements:
+        if one.tool in TOOLS:
+            command = "\n        ".join(" ".join(TOOLS[one.tool].argv(one.args)).splitlines())
+            print(f"{one.name}: command {command}")
+            print(f"    consent: --allow={one.level}; deadline {one.deadline_s:g} s\n")
     return 0
 
 

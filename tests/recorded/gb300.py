@@ -79,6 +79,7 @@ def node(name: str, index: int, *, trays: int) -> list[Item]:
         nvlink.imex(peers, DRIVER, rack),
         library("nvml", "nvml", nvml(name, rack)),
         measurements.dcgm_diag(GPUS),
+        measurements.metadata(),
     ]
 
 

@@ -73,6 +73,7 @@ def node(name: str, index: int) -> list[Item]:
         NO_IMEX,
         library("nvml", "nvml", nvml(name)),
         measurements.dcgm_diag(GPUS),
+        measurements.metadata(),
     ]
 
 

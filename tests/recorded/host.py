@@ -88,6 +88,7 @@ class Host:
             library("clock", "adjtimex", CLOCK),
             *devices,
             exposure.item(virtual=self.virt != "none"),
+            exposure.virtualization(self.machine, virtual=self.virt != "none"),
             *settings.items(self, devices),
             health.shm(self.memory),
             kernel_log((*boot(self.machine), *log)),

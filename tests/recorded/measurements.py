@@ -9,7 +9,7 @@ from gpuassay.measure import TOOLS
 from recorded.items import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from gpuassay.judge.fact import Scalar
 
@@ -34,6 +34,17 @@ def dcgm_diag(gpus: int) -> Item:
     report = {"DCGM Diagnostic": {"test_categories": categories}, "metadata": {"version": "4.6.0"}}
     asked = {"command": list(tool.argv(LEVEL)), "method": tool.method, "args": LEVEL}
     return Item("measure/dcgm_diag", 0, asked=asked, exit=0, seconds=112.0, out=encode(report))
+
+
+TIMEOUT: dict[str, Scalar] = {"timeout_s": 2}
+
+
+def metadata(answer: Mapping[str, object] | None = None) -> Item:
+    """Return what comes of asking for a metadata service: nothing answers, unless told otherwise."""
+    tool = TOOLS["metadata"]
+    asked = {"command": list(tool.argv(TIMEOUT)), "method": tool.method, "args": TIMEOUT}
+    out = encode(answer or {"silence": "timed out"})
+    return Item("measure/metadata", 0, asked=asked, exit=0, seconds=2.1, out=out)
 
 
 RVS_LEVEL: dict[str, Scalar] = {"level": 3}

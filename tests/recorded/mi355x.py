@@ -69,7 +69,13 @@ def node(name: str, index: int) -> list[Item]:
         tree("kfd-users", "/sys/class/kfd/kfd/proc", {"processes": 0}),
         file("rocm", "/opt/rocm/.info/version", f"{ROCM}-61\n"),
     )
-    return [*HOST.items(name, kernel_log(), devices), BUILD.health(), *no_nvidia(), measurements.rvs()]
+    return [
+        *HOST.items(name, kernel_log(), devices),
+        BUILD.health(),
+        *no_nvidia(),
+        measurements.rvs(),
+        measurements.metadata(),
+    ]
 
 
 def no_nvidia() -> tuple[Item, Item]:

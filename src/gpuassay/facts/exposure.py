@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
 
-_BY_OTHERS = 0o006  # the mode's bits for everybody who is neither owner nor group
+BY_OTHERS = 0o006  # the mode's bits for everybody who is neither owner nor group
 _READ_BY_OTHERS = 0o004
 _WRITTEN_BY_OTHERS = 0o002
 _PASSED_BY_OTHERS = 0o001  # of a folder
@@ -106,7 +106,7 @@ class Exposure:
         if not found.value:
             why = "none of the key files is here, not even sshd's: this is not the node's own file system"
             return Unread("denied", why, found.evidence)
-        exposed = [path for path, one in found.value.items() if _allows(one, _BY_OTHERS)]
+        exposed = [path for path, one in found.value.items() if allows(one, BY_OTHERS)]
         return _counted(exposed, found.evidence, f"{len(found.value)} key files, none open to everybody")
 
     @property
@@ -115,7 +115,7 @@ class Exposure:
         found = self._accesses("sockets", closed_to_us=True)
         if isinstance(found, Unread):
             return found
-        exposed = [path for path, one in found.value.items() if _allows(one, _WRITTEN_BY_OTHERS)]
+        exposed = [path for path, one in found.value.items() if allows(one, _WRITTEN_BY_OTHERS)]
         return _counted(exposed, found.evidence, "no socket of a container runtime is open to everybody")
 
     @property
@@ -182,7 +182,7 @@ class Exposure:
         exposed = [
             path
             for path, one in found.value.items()
-            if _allows(one, _BY_OTHERS) or (_is_user(uid) and one.flag("ours") == Read(True, one.evidence))  # noqa: FBT003
+            if allows(one, BY_OTHERS) or (_is_user(uid) and one.flag("ours") == Read(True, one.evidence))  # noqa: FBT003
         ]
         return _counted(exposed, found.evidence, "for root alone" if found.value else none)
 
@@ -230,7 +230,7 @@ def _odd(one: Record) -> Unread | None:
     return next((fact for fact in facts if isinstance(fact, Unread)), None)
 
 
-def _allows(one: Record, bits: int) -> bool:
+def allows(one: Record, bits: int) -> bool:
     """Tell whether everybody may do one of these things: the file and all folders above it must allow it."""
     mode, way = one.count("mode"), one.count("way")
     if isinstance(mode, Unread) or isinstance(way, Unread):

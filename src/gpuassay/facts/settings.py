@@ -10,6 +10,7 @@ from gpuassay.facts import iommu, localdisk, power, services
 from gpuassay.facts.record import mapped
 from gpuassay.facts.source import document, text
 from gpuassay.facts.text import brief
+from gpuassay.facts.virtualization import Virtualization
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
@@ -177,6 +178,11 @@ class Settings:
     def dma(self) -> iommu.Dma:
         """How its devices reach memory and each other."""
         return iommu.Dma(self._evidence, self._bus)
+
+    @cached_property
+    def virtualization(self) -> Virtualization:
+        """What could run virtual machines on it."""
+        return Virtualization(self._evidence)
 
     @property
     def failed_units(self) -> Fact[int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpuassay.measure.dcgm_diag import DcgmDiag
+from gpuassay.measure.metadata import Metadata
 from gpuassay.measure.rvs import Rvs
 
 if TYPE_CHECKING:
@@ -57,5 +58,5 @@ class Survey(Protocol):
         """Read the answers into subjects; a question that got none is unread on them."""
 
 
-TOOLS: Mapping[str, Tool] = {"dcgm_diag": DcgmDiag(), "rvs": Rvs()}
+TOOLS: Mapping[str, Tool] = {"dcgm_diag": DcgmDiag(), "metadata": Metadata(), "rvs": Rvs()}
 SURVEYS: Mapping[str, Survey] = {}

@@ -60,10 +60,10 @@ def exposure() -> dict[str, Any]:
         "uid": os.geteuid(),
         "pid_ns": _name_of("/proc/self/ns/pid"),
         "ipmi_class": _class("/sys/class/ipmi"),
-        "ipmi": _marked(_devices(IPMI)),
-        "rshim": _marked(_devices((folder, "") for folder in _folders("/dev", "rshim"))),
-        "secrets": _marked(SECRETS),
-        "sockets": _marked(SOCKETS),
+        "ipmi": marked(_devices(IPMI)),
+        "rshim": marked(_devices((folder, "") for folder in _folders("/dev", "rshim"))),
+        "secrets": marked(SECRETS),
+        "sockets": marked(SOCKETS),
         "tcp": listening("/proc/net/tcp"),
         "tcp6": listening("/proc/net/tcp6"),
     }
@@ -99,7 +99,7 @@ def _devices(places: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield from (path for path in _folders(folder, prefix) if not os.path.isdir(path))
 
 
-def _marked(paths: Iterable[str]) -> dict[str, Any]:
+def marked(paths: Iterable[str]) -> dict[str, Any]:
     """Give the access to each that is there."""
     found: dict[str, Any] = {}
     for path in paths:

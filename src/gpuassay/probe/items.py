@@ -285,6 +285,13 @@ QUESTIONS = (
         deadline_s=10,
     ),
     Question(
+        id="virtualization",
+        how="library",
+        what=("virtualization",),
+        purpose="Tells whether the processor offers to run virtual machines, and looks at mode and owner of"
+        " /dev/kvm; opens nothing.",
+    ),
+    Question(
         id="kmsg",
         how="library",
         what=("kmsg",),

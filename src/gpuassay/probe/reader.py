@@ -52,6 +52,7 @@ LIBRARIES = {
     "host": system.host,
     "cpuinfo": system.cpuinfo,
     "clock": system.clock,
+    "virtualization": system.virtualization,
     "nvme-health": nvme.health,
     "dcb": dcb.dcb,
     "exposure": exposure,

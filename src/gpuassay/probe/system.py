@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
 from typing import Any
 
 from gpuassay.probe.answer import unread
+from gpuassay.probe.exposure import marked
 from gpuassay.probe.files import head
 
 # One processor's paragraph is a few KiB; all of them would be megabytes, and slow to make for the kernel.
@@ -56,6 +58,18 @@ def cpuinfo(path: str = "/proc/cpuinfo") -> dict[str, Any]:
     if "flags" in fields:
         hypervisor = "hypervisor" in fields["flags"].split()
     return {"model": model or unread("not_found", "no model in /proc/cpuinfo"), "hypervisor": hypervisor}
+
+
+def virtualization(path: str = "/proc/cpuinfo", device: str = "/dev/kvm") -> dict[str, Any]:
+    """Tell whether the first processor has the extensions for virtual machines, and who may use them.
+
+    Raises OSError.
+    """
+    flags = re.search(r"^flags\s*:(.*)$", head(path, _ONE_PROCESSOR).split("\n\n")[0], re.MULTILINE)
+    extensions: Any = unread("not_found", "this architecture has no flag for it")
+    if flags:
+        extensions = not {"vmx", "svm"}.isdisjoint(flags[1].split())
+    return {"extensions": extensions, "device": marked([device])}
 
 
 def clock() -> dict[str, Any]:
