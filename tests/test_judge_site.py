@@ -320,6 +320,15 @@ def test_mistakes(tables: Catalog, tmp_path: Path, old: str, new: str, expected:
     assert told(caught.value, f"site.toml: {expected}")
 
 
+@pytest.mark.parametrize(
+    "option", ["StrictHostKeyChecking=no", "stricthostkeychecking accept-new", "ForwardAgent = yes"]
+)
+def test_what_ssh_may_not_be_told(tables: Catalog, tmp_path: Path, option: str) -> None:
+    """Host keys are checked and the agent stays here, whatever a site file would have; it says why."""
+    with pytest.raises(ConfigError, match=r"\[ssh\] options: \w+ cannot be set: (host keys|no node gets)"):
+        site(tables, tmp_path, f'{SITE}\n[ssh]\noptions = ["{option}"]\n')
+
+
 def test_no_pool(tables: Catalog, tmp_path: Path) -> None:
     """A site file that declares nothing is a mistake, and so is a list where tables belong."""
     with pytest.raises(ConfigError, match=r"site.toml: pool: is missing; expected at least one \[\[pool\]\]"):

@@ -41,6 +41,12 @@ def run(python: str, **options: Any) -> tuple[list[dict[str, Any]], Frames]:
     return list(frames.feed(done.stdout)), frames
 
 
+def unpacked(packed: bytes) -> dict[str, Any]:
+    """Read what follows the first line of a packed program."""
+    baggage: dict[str, Any] = json.loads(zlib.decompress(packed.partition(b"\n")[2]))
+    return baggage
+
+
 @pytest.mark.parametrize("python", pythons())
 def test_the_probe_runs_where_there_is_only_python(python: str) -> None:
     """Every question is answered, in order, and the last line says that this is all."""
@@ -70,11 +76,10 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 
 def test_what_travels_is_small_and_always_the_same() -> None:
     """It fits a ConfigMap (1 MiB), holds nvidia-ml-py, and none of what stays with the controller."""
-    assert travel.argv("python3")[-1].isascii()
     packed = travel.pack()
     assert len(packed) < 1 << 20
     assert packed == travel.pack()
-    modules = json.loads(zlib.decompress(packed))
+    modules = unpacked(packed)["sources"]
     assert {"gpuassay", "gpuassay.probe", "gpuassay.probe.main", "pynvml"} <= modules.keys()
     assert {"gpuassay.probe.travel", "gpuassay.probe.bootstrap"}.isdisjoint(modules)
 
@@ -99,8 +104,25 @@ def test_a_cut_text_is_an_error_at_once() -> None:
 
 def test_a_fault_in_the_probe_names_its_line() -> None:
     """A traceback says in which module it was, though there is no file."""
-    modules = json.loads(zlib.decompress(travel.pack()))
-    modules["gpuassay.probe.main"] = "def main():\n    raise RuntimeError('broken on purpose')\n"
-    packed = zlib.compress(json.dumps(modules).encode())
+    first, _, _ = travel.pack().partition(b"\n")
+    baggage = unpacked(travel.pack())
+    baggage["sources"]["gpuassay.probe.main"] = "def main():\n    raise RuntimeError('broken on purpose')\n"
+    packed = first + b"\n" + zlib.compress(json.dumps(baggage).encode())
     done = subprocess.run(travel.argv(sys.executable), input=packed, capture_output=True, check=False)
     assert b'File "<gpuassay.probe.main>", line 2, in main' in done.stderr
+
+
+def test_the_command_is_the_same_to_every_shell() -> None:
+    """Nothing in it ends a single-quoted word or means something in it, to sh, csh or fish."""
+    for word in travel.argv("python3"):
+        assert word.isascii()
+        assert word.isprintable()
+        assert not set(word) & set("'\\!")
+
+
+def test_a_python_that_is_too_old_says_so() -> None:
+    """The command itself asks for the version, in words that Python 2 can read."""
+    words = travel.argv("python3")[-1]
+    old = "import sys; sys.version_info = (3, 8); sys.version = '3.8.10 (default)'; exec(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-c", old, words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "gpuassay needs Python 3.9 or newer, this is 3.8.10\n")

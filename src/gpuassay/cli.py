@@ -40,8 +40,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "run", help="judge: pytest on the suite, with pytest's options (gpuassay run -m audit)"
     )
-    record = commands.add_parser("record", help="only take the evidence of this machine, judge nothing")
-    record.add_argument("--site", type=Path, help="site file to keep with the recording")
+    record = commands.add_parser("record", help="only take the evidence, judge nothing")
+    _add_reach(record)
     record.add_argument(
         "folder", type=Path, nargs="?", help="where to (default: a new one in gpuassay-runs/)"
     )
@@ -66,6 +66,23 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_reach(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which nodes there are and how they are reached."""
+    from gpuassay import options
+    from gpuassay.target import DEADLINE_S
+
+    parser.add_argument(
+        "--target", type=options.live_target, default="local", metavar="TARGET", help=options.TARGET_HELP
+    )
+    parser.add_argument("--nodes", type=options.nodes, default=(), metavar="NODES", help=options.NODES_HELP)
+    parser.add_argument(
+        "--deadline", type=options.duration, default=DEADLINE_S, metavar="TIME", help=options.DEADLINE_HELP
+    )
+    parser.add_argument(
+        "--site", type=Path, metavar="PATH", help="site file: what was bought; it is kept with the recording"
+    )
+
+
 def _run(arguments: list[str]) -> int:
     import pytest
 
@@ -82,10 +99,19 @@ def _record(options: argparse.Namespace) -> int:
     from gpuassay.evidence.recording import RecordingError
     from gpuassay.judge.config import ConfigError
     from gpuassay.session import Request, gather
+    from gpuassay.stopping import interrupt_on_term
     from gpuassay.suite import load_suite
     from gpuassay.target import TargetError
 
-    request = Request(root=suite_root(), site=options.site, run_dir=options.folder)
+    request = Request(
+        root=suite_root(),
+        target=options.target,
+        site=options.site,
+        run_dir=options.folder,
+        nodes=options.nodes,
+        deadline_s=options.deadline,
+    )
+    interrupt_on_term()
     try:
         run = gather(request, load_suite(request.root), lambda line: print(line, file=sys.stderr))
     except (ConfigError, RecordingError, TargetError) as error:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuassay import options
 from gpuassay.judge.catalog import LEVELS, TIERS
-from gpuassay.judge.config import DURATION
-from gpuassay.judge.names import expand, listed
 from gpuassay.suite import PHASES, SuiteError, find_root, is_phase
 from gpuassay.target import DEADLINE_S, TARGETS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,23 +24,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=_target,
         default="local",
         metavar="TARGET",
-        help=f"where the cluster is: {', '.join(TARGETS)} (this machine: local, the default), two of them "
-        "with a comma where they are two ways to the same nodes, or recording:DIR (what was recorded)",
+        help=f"{options.TARGET_HELP}, or recording:DIR (what was recorded)",
     )
-    group.addoption(
-        "--nodes",
-        type=_nodes,
-        default=(),
-        metavar="NODES",
-        help="the nodes to ask, such as gpu[001-016], or a file that has one a line (default: the site "
-        "file's, else all that the target has)",
-    )
+    group.addoption("--nodes", type=options.nodes, default=(), metavar="NODES", help=options.NODES_HELP)
     group.addoption(
         "--deadline",
-        type=_duration,
+        type=options.duration,
         default=DEADLINE_S,
         metavar="TIME",
-        help="how long a node may take to answer, such as 90s or 5m (default: 15m)",
+        help=options.DEADLINE_HELP,
     )
     group.addoption(
         "--host-view",
@@ -76,24 +70,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _target(text: str) -> str:
-    if not text.startswith("recording:") and not set(text.split(",")) <= set(TARGETS):
-        raise argparse.ArgumentTypeError(f"expected {', '.join(TARGETS)} or recording:DIR, found {text}")
-    return text
-
-
-def _nodes(text: str) -> tuple[str, ...]:
+    if text.startswith("recording:"):
+        return text
     try:
-        path = Path(text)
-        return listed(path.read_text(encoding="utf-8")) if path.is_file() else expand(text)
-    except (OSError, ValueError) as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error}") from error
-
-
-def _duration(text: str) -> float:
-    try:
-        return DURATION.read(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected {DURATION.expected}, found {text}") from None
+        return options.live_target(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(
+            f"expected {', '.join(TARGETS)} or recording:DIR, found {text}"
+        ) from None
 
 
 def _levels(text: str) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,14 @@ if TYPE_CHECKING:
 
 _TEXTS = items(TEXT)
 _SLURM_WORDS = ("partition", "account", "qos", "reservation", "constraint")
+_SSH_FIXED = {
+    "batchmode": "nobody is there to answer a question",
+    "controlmaster": "no connection may stay behind",
+    "forwardagent": "no node gets the use of your keys",
+    "forwardx11": "no node gets the use of your screen",
+    "remotecommand": "what runs on a node is the probe",
+    "stricthostkeychecking": "host keys are always checked",
+}
 _KUBERNETES_WORDS = ("kubeconfig", "context", "namespace", "image", "pull_secret", "runtime_class")
 
 
@@ -56,7 +65,10 @@ class KubernetesReach:
 
 @dataclass(frozen=True)
 class SshReach:
-    """How ssh connects, beyond the user's ``~/.ssh/config``; ``options`` are those of ``ssh -o``."""
+    """How ssh connects, beyond the user's ``~/.ssh/config``; ``options`` are those of ``ssh -o``.
+
+    ``python`` is a name or a path on the nodes, ``jump`` and ``config`` are those of ``ssh -J`` and ``-F``.
+    """
 
     user: str = ""
     port: int | None = None
@@ -110,9 +122,18 @@ def _ssh(table: Table) -> SshReach:
     reach = SshReach(
         **{name: table.take(name, TEXT, "") for name in ("user", "jump", "config")},
         port=table.take("port", COUNT, None),
-        options=table.take("options", _TEXTS, ()),
+        options=_ssh_options(table),
         connect_timeout_s=table.take("connect_timeout", DURATION, SshReach.connect_timeout_s),
         python=table.take("python", TEXT, SshReach.python),
     )
     table.close()
     return reach
+
+
+def _ssh_options(table: Table) -> tuple[str, ...]:
+    options: tuple[str, ...] = table.take("options", _TEXTS, ())
+    for option in options:
+        name = re.split(r"[=\s]", option.strip(), maxsplit=1)[0]
+        if why := _SSH_FIXED.get(name.lower()):
+            table.wrong("options", f"{name} cannot be set: {why}")
+    return options

@@ -1,7 +1,8 @@
-"""The first lines of the probe on a node: run with ``python3 -c``, they take the rest from standard input.
+"""The first lines of ours on a node; they take the rest from standard input.
 
-The rest is text of modules, packed. It is imported from memory: nothing is written to the node, so this works
-where its disk is full or read-only, and a probe that is killed leaves nothing behind.
+The rest is text of modules, packed, and the name of the one whose ``main`` is to run. It is imported from
+memory: nothing is written to the node, so this works where its disk is full or read-only, and a program that
+is killed leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ import json
 import os
 import sys
 import zlib
+from importlib import import_module
 from importlib.machinery import ModuleSpec
-from typing import TYPE_CHECKING, Optional, cast
+from typing import TYPE_CHECKING, Any, Optional, cast
 
 if TYPE_CHECKING:
     from importlib.abc import Loader
     from types import ModuleType
 
-SOURCES: dict[str, str] = json.loads(zlib.decompress(sys.stdin.buffer.read()))
+BAGGAGE: dict[str, Any] = json.loads(zlib.decompress(sys.stdin.buffer.read()))
+SOURCES: dict[str, str] = BAGGAGE["sources"]
 
 
 class Carried:
@@ -42,6 +45,4 @@ class Carried:
 
 
 sys.meta_path.insert(0, Carried)
-from gpuassay.probe.main import main  # noqa: E402 - it came with the lines above
-
-os._exit(main())
+os._exit(import_module(BAGGAGE["main"]).main(*BAGGAGE["arguments"]))

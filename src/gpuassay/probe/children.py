@@ -132,7 +132,7 @@ class Child:
             os.setsid()
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
                 signal.signal(number, signal.SIG_DFL)
-            _die_with(parent)
+            die_with(parent, signal.SIGKILL)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(self.out.far_end, 1)
             os.dup2(self.err.far_end, 2)
@@ -237,8 +237,8 @@ def _name(number: int) -> str:
     return next((known.name for known in signal.Signals if known == number), f"signal {number}")
 
 
-def _die_with(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent is gone, even by SIGKILL."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with(parent: int, number: int) -> None:
+    """Ask the kernel to send this process a signal when its parent is gone, even by SIGKILL."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os._exit(70)

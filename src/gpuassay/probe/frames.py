@@ -45,8 +45,9 @@ class Frames:
                 self.problems.append(f"a line of more than {_LONGEST_LINE} bytes was dropped")
                 self._rest.clear()
             return
-        *lines, self._rest = self._rest.split(b"\n")
-        for line in lines:
+        whole, _, self._rest = self._rest.rpartition(b"\n")
+        # What never says a word of ours costs one look, however many lines of it there are.
+        for line in whole.split(b"\n") if _MARK in whole else ():
             _, mark, body = bytes(line).partition(_MARK)
             if mark:
                 yield from self._item(body)

@@ -8,8 +8,10 @@ import signal
 from asyncio.subprocess import PIPE, Process
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from gpuassay.probe.children import die_with
 from gpuassay.probe.items import MIB
 
 if TYPE_CHECKING:
@@ -77,7 +79,14 @@ class Command:
     @asynccontextmanager
     async def _running(self, feed: bytes, last_words: bytearray) -> AsyncIterator[Process]:
         process = await asyncio.create_subprocess_exec(
-            *self.argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=self.environment, start_new_session=True
+            *self.argv,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=self.environment,
+            start_new_session=True,
+            # An ssh whose reader was killed would notice when it has something to say, and not before.
+            preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),
         )
         helpers = (
             asyncio.create_task(_feed(process.stdin, feed)),

@@ -30,6 +30,10 @@ def choose(words: str, wanted: Wanted) -> Target:
             return Local(deadline_s=wanted.deadline_s)
         case ["kubernetes"]:
             return _kubernetes(wanted)
+        case ["ssh"]:
+            from gpuassay.target.ssh import Ssh  # noqa: PLC0415 - who audits one machine pays for no other
+
+            return Ssh(wanted.nodes, wanted.reach.ssh, wanted.deadline_s)
         case _:
             raise TargetError(f"--target={words}: expected one of {', '.join(TARGETS)}")
 

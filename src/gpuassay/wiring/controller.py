@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from gpuassay.report.files import write_reports
 from gpuassay.report.results import assemble, failed_outcome, graver, is_red
 from gpuassay.report.words import plural, status
 from gpuassay.session import SESSION, Request, Session, context, gather, now, prepare
+from gpuassay.stopping import interrupt_on_term
 from gpuassay.suite import SuiteError, check_id, load_suite
 from gpuassay.target import TargetError
 from gpuassay.wiring.judge import cause
@@ -26,7 +26,6 @@ from gpuassay.wiring.judge import cause
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
-    from types import FrameType
 
     from gpuassay.report.results import Document
 
@@ -70,8 +69,7 @@ class Controller:
         suite = load_suite(request.root, request.thresholds)
         if any(getattr(self._config.option, name, False) for name in _ONLY_LOOKS):
             return
-        if threading.current_thread() is threading.main_thread():  # elsewhere Python refuses to
-            self._previous = signal.signal(signal.SIGTERM, _interrupt)
+        self._previous = interrupt_on_term()
         recording = request.recording
         if recording is not None:
             prepared = prepare(request, recording, suite)
@@ -291,8 +289,3 @@ def _cut(session: pytest.Session) -> str:
     if stopped:
         return f"the run stopped early: {stopped}"
     return "" if session.exitstatus in _COMPLETE else "the run was interrupted"
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """Let SIGTERM end a run as Ctrl-C does: pytest alone would write no report then."""
-    raise KeyboardInterrupt
