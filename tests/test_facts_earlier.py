@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facts_evidence import absent, device, evidence, function, node, small, unread, value
+from facts_evidence import absent, device, evidence, function, mark, node, small, unread, value
 from gpuassay.evidence.item import Item
 from gpuassay.facts.earlier import Earlier, Past, rate, risen
 from gpuassay.facts.node import Node
@@ -217,6 +217,26 @@ def test_what_cannot_be_seen_is_not_gone() -> None:
     denied = contents(300) | {"pci": absent("denied", "no")}
     assert unread(beside(denied, contents(100)).since.gpus_gone).kind == "denied"
     assert unread(beside(contents(300), denied).since.gpus_gone).kind == "denied"
+
+
+def hopper(**counts: int) -> dict[str, Any]:
+    """Make a GPU with two NVLinks of the fourth generation, the first of which has counted this."""
+    newer = ("malformed", "overrun", "receive", "remote", "integrity", "recovered", "recovery_failed")
+    older = {name: [counts.get(name, 0), 0] for name in ("replay", "recovery", "crc_flit", "crc_data")}
+    counters = older | dict.fromkeys(newer, mark("unsupported", "NVML: Invalid Argument (2)"))
+    links = {"active": [True, True], "speed_mbps": [26562, 26562], "counters": counters}
+    return device(0, 0x1A, nvlink=links)
+
+
+def test_nvlink_counts_what_its_generation_has() -> None:
+    """Replays and trainings before NVLink 5, packets and trainings since; check sums before it only."""
+    then = contents(100, nvml=gpus(hopper(replay=1, crc_flit=5)))
+    old = beside(contents(268, nvml=gpus(hopper(replay=2, recovery=3, crc_flit=604_805))), then).gpus[0].since
+    assert value(old.nvlink_faults) == 4
+    assert value(old.nvlink_crc_per_second) == 1.0
+    new = beside(contents(268), contents(100)).gpus[0].since
+    assert value(new.nvlink_faults) == 0
+    assert unread(new.nvlink_crc_per_second).kind == "unsupported"
 
 
 def adapters(name: str, guid: str, downs: int, errors: int) -> dict[str, Any]:

@@ -38,6 +38,7 @@ ANOTHER: Final = "another"
 _NOTHING: Final = Unread("denied", "there was nothing in its place in the earlier recording")
 _DAY: Final = 24.0
 _MINUTE: Final = 1 / 60
+_SECOND: Final = 1 / 3600
 _LEAST: Final = 24.0  # hours: the limit is so many in a day, and fewer hours are no day
 
 
@@ -194,6 +195,14 @@ class GpuSince(PartSince["Gpu"]):
         if isinstance(then, Unread):
             return then
         return rate(risen(now, then.value.health.pcie_replays), self._past.hours, per=_MINUTE)
+
+    @property
+    def nvlink_crc_per_second(self) -> Fact[float]:
+        """How many wrong check sums its NVLinks had in a second, on average (NVLink 1 to 4)."""
+        then, now = self.itself, self._now.nvlink.crc_errors
+        if isinstance(then, Unread):
+            return then
+        return rate(risen(now, then.value.nvlink.crc_errors), self._past.hours, per=_SECOND)
 
     @property
     def uncorrected(self) -> Fact[int]:
