@@ -19,6 +19,7 @@ from gpuassay import cli
 from gpuassay.bulletins.feeds import FeedError, read
 from gpuassay.bulletins.update import difference, fetch, merge, propose
 from gpuassay.judge.catalog import load_catalog
+from gpuassay.judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,6 +64,60 @@ def test_a_notice_that_mends_two_issues_is_two_tables() -> None:
         {"packages": ["ubuntu:24.04/linux-hwe-6.14"], "before": "6.14.0-99.99~24.04.1"},
         {"packages": ["ubuntu:24.04/linux-nvidia-6.11"], "before": "6.11.0-1099.99"},
     ]
+
+
+def test_debian_numbers_each_release_apart() -> None:
+    """What has no fix in a release is a note; kernels are taken by issue, others by name."""
+    added, notes = proposed("osv-debian")
+    assert added["DEBIAN-CVE-2026-99990"]["affected"] == [
+        {"packages": ["debian:12/runc"], "before": "1.1.5+ds1-1+deb12u9"},
+        {"packages": ["debian:14/runc"], "before": "1.3.99+ds1-1"},
+    ]
+    assert str(added["DEBIAN-CVE-2026-99990"]["source"]).startswith("CVE-2026-99990, https://")
+    assert (added["DSA-9990-1"]["component"], added["DSA-9990-1"]["scheme"]) == ("fragnesia", "debian")
+    assert notes == ["DEBIAN-CVE-2026-99990: debian:13/runc has no fix yet: left out"]
+
+
+def test_red_hat_and_its_rebuilds_are_origins_of_their_own() -> None:
+    """Streams of extended support are not those of every machine, and a minor release is none of its own."""
+    added, _ = proposed("osv-redhat")
+    assert added["RHSA-2026:99990"]["affected"] == [
+        {"packages": ["rhel:10/runc"], "before": "4:1.9.9-1.el10_1"},
+        {"packages": ["rhel:9/runc"], "before": "4:1.9.9-1.el9_9"},
+    ]
+    assert added["RLSA-2026:99991"]["affected"] == [
+        {"packages": ["rocky:9/kernel"], "before": "0:5.14.0-999.1.1.el9_9"}
+    ]
+    assert added["ALSA-2026:99992"]["affected"] == [
+        {"packages": ["almalinux:9/runc"], "before": "4:1.9.9-1.el9_9.alma.1"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("check", "value", "verdict"),
+    [
+        ("runc.version", "debian:12/runc 1.1.5+ds1-1+deb12u1", Verdict.FAIL),
+        ("runc.version", "debian:12/runc 1.1.5+ds1-1+deb12u9", Verdict.PASS),
+        ("runc.version", "debian:13/runc 1.1.15+ds1-2", Verdict.ERROR),
+        ("runc.version", "rhel:9/runc 4:1.2.5-2.el9_6", Verdict.FAIL),
+        ("runc.version", "rhel:10/runc 4:1.9.9-1.el10_1", Verdict.PASS),
+        ("kernel_fixes.januscape", "rocky:9/kernel 5.14.0-570.12.1.el9_6", Verdict.FAIL),
+        ("kernel_fixes.januscape", "rocky:9/kernel 5.14.0-999.1.1.el9_9", Verdict.PASS),
+        ("kernel_fixes.fragnesia", "debian:12/linux 6.1.153-1", Verdict.FAIL),
+    ],
+)
+def test_with_their_feeds_nodes_of_these_distributions_are_judged(
+    check: str, value: str, verdict: Verdict, tmp_path: Path
+) -> None:
+    """Values are as facts have them; a release without any bulletin stays an error that says what to do."""
+    table = tmp_path / "advisories.toml"
+    table.write_text(propose(TABLE, feeds("osv-debian", "osv-redhat"))[0])
+    name, _, metric = check.partition(".")
+    limit = load_catalog(ROOT / "thresholds.toml", table).checks[f"audit.versions.{name}"].limits[metric]
+    grade = limit.grade(value, "2027-12-03")
+    assert grade.verdict is verdict
+    if verdict is Verdict.ERROR:
+        assert "gpuassay advisories update, with OSV's documents on debian:13" in grade.reason
 
 
 def test_other_forms() -> None:

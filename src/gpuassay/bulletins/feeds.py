@@ -51,6 +51,8 @@ _PRODUCTS = {
     "DCGM": ("dcgm", "dotted"),
     "DCGM Exporter": ("dcgm-exporter", "dotted"),
 }
+# Distributions that rebuild Red Hat's packages, and what they call themselves in /etc/os-release.
+_REBUILDS = {"AlmaLinux": "almalinux", "Rocky Linux": "rocky"}
 _SERIES = {"focal": "20.04", "jammy": "22.04", "noble": "24.04"}
 _WORDS = {"moderate": "medium", "important": "high", "negligible": "low"}
 _CVE = re.compile(r"CVE-[0-9]{4}-[0-9]{4,}")
@@ -162,7 +164,9 @@ def _origin(ecosystem: str) -> tuple[str, str]:
     if name == "Debian" and parts:
         return f"debian:{parts[0]}", "debian"
     if name == "Red Hat" and len(parts) > 1 and parts[0] == "enterprise_linux":
-        return f"rhel:{parts[1]}", "rpm"
+        return f"rhel:{parts[1].partition('.')[0]}", "rpm"  # from 10 on it names the minor release too
+    if name in _REBUILDS and parts:
+        return f"{_REBUILDS[name]}:{parts[0].partition('.')[0]}", "rpm"
     return "", "dotted"
 
 
@@ -209,7 +213,8 @@ def _url(document: dict[str, Any]) -> str:
     own = next((link for link in links if str(document["id"]) in link), "")
     if str(document["id"]).startswith("GHSA"):
         own = f"https://github.com/advisories/{document['id']}"
-    cves = sorted({*_CVE.findall(" ".join(document.get("aliases", [])))})
+    # Distributions name the issues that a bulletin mends as "upstream", others as "aliases".
+    cves = sorted({*_CVE.findall(" ".join([*document.get("aliases", []), *document.get("upstream", [])]))})
     return ", ".join([*cves, own or f"https://osv.dev/vulnerability/{document['id']}"])
 
 

@@ -47,6 +47,7 @@ class Advised:
         if not about:
             raise Ungradable(
                 f"and no advisory on {self.component} speaks of {package}: bring advisories.toml up to date"
+                f" (gpuassay advisories update, with OSV's documents on {package.partition('/')[0]})"
             )
         try:
             today = date.fromisoformat(str(reference))
