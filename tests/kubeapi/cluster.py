@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from kubeapi.store import Store, now
@@ -103,6 +102,16 @@ def slices(store: Store, name: str, gpus: int, driver: str = "gpu.nvidia.com") -
     store.put("resourceslices", {"metadata": {"name": f"{name}-{driver}"}, "spec": spec})
 
 
+def claim(name: str, pool: str, devices: int, driver: str = "gpu.nvidia.com") -> Object:
+    """Make somebody else's claim that holds devices."""
+    results = [{"driver": driver, "pool": pool, "device": f"gpu-{index}"} for index in range(devices)]
+    return {
+        "metadata": {"name": name, "namespace": "tenant"},
+        "spec": {"devices": {"requests": []}},
+        "status": {"allocation": {"devices": {"results": results}}},
+    }
+
+
 def fill(store: Store, *nodes: Object) -> Store:
     """Set up a cluster with these nodes and what every cluster has."""
     for name in ("default", "kube-system", "tenant", "audit"):
@@ -121,8 +130,3 @@ def fill(store: Store, *nodes: Object) -> Store:
     for one in nodes:
         store.put("nodes", one)
     return store
-
-
-def plain(item: Any) -> str:
-    """Write a document for a look through all of it."""
-    return json.dumps(item)

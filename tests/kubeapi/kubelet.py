@@ -45,11 +45,6 @@ class Log:
         """Tell whether there is more than a reader has, or will never be."""
         return len(self.data) > place or self.ended
 
-    def rotate(self) -> None:
-        """Lose what is there so far, as a new reader sees it."""
-        with self.grown:
-            self.begin = len(self.data)
-
 
 @dataclass
 class Kubelet:
@@ -99,7 +94,7 @@ class Kubelet:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
             with suppress(subprocess.TimeoutExpired):
-                process.wait(5)
+                process.wait(1)
                 break
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

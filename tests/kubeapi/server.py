@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import threading
-from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
@@ -43,10 +42,12 @@ class ApiServer:
         self.allows: Callable[[str, str, str], bool] = lambda _verb, _resource, _namespace: True
         self.admits: Callable[[Object], str] = lambda _pod: ""
         self.faults: list[Callable[[str, str], bytes | answers.Refusal | None]] = []
+        self.rotates = 0  # how much of a log no one can read any more when its connection is lost
+        self.drops: set[str] = set()  # of which methods the first answer to each path is lost
         self.cuts: list[int] = []  # after how many bytes the next log connections are lost
+        self.dropped: set[tuple[str, str]] = set()
         self.requests: list[tuple[str, str, str]] = []
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._http.daemon_threads = True
+        self._http = _Server(("127.0.0.1", 0), _handler(self))
 
     @property
     def url(self) -> str:
@@ -81,7 +82,7 @@ class ApiServer:
         """Read a path: its kind, version, namespace, name and subresource. Raises Refusal."""
         top, *parts = [part for part in path.split("/") if part]
         group = parts.pop(0) if top == "apis" else ""
-        version, *rest = parts
+        version, *rest = parts or [""]
         namespace = ""
         if rest[:1] == ["namespaces"] and len(rest) > 2:
             namespace, rest = rest[1], rest[2:]
@@ -119,7 +120,7 @@ class ApiServer:
         if query.get("continue"):
             token = json.loads(base64.b64decode(query["continue"]))
             begin, metadata["resourceVersion"] = token["start"], str(token["rv"])
-        end = begin + int(query.get("limit", "0") or len(items))
+        end = begin + int(query.get("limit") or len(items))
         if end < len(items):
             token = {"v": "meta.k8s.io/v1", "rv": self.store.version, "start": end}
             metadata["continue"] = base64.b64encode(json.dumps(token).encode()).decode()
@@ -181,6 +182,11 @@ class ApiServer:
         return item
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+
 def _handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -191,11 +197,12 @@ def _handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             """Answer, or refuse."""
-            with suppress(ConnectionError):
-                try:
-                    self._answer()
-                except answers.Refusal as refusal:
-                    self._send(refusal.code, refusal.body, refusal.headers)
+            try:
+                self._answer()
+            except answers.Refusal as refusal:
+                self._send(refusal.code, refusal.body, refusal.headers)
+            except ConnectionError:
+                self.close_connection = True
 
         do_POST = do_DELETE = do_GET  # noqa: N815 - so they are called
 
@@ -250,6 +257,7 @@ def _handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:
                     data = bytes(log.data[at:])
                 if left is not None and len(data) >= left:
                     self._chunk(data[:left])
+                    log.begin = at + left + server.rotates if server.rotates else log.begin
                     self.close_connection = True
                     return None
                 if not data:
@@ -262,7 +270,15 @@ def _handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
             self.wfile.flush()
 
+        def _drop(self) -> None:
+            """Lose the connection instead of answering, once for each path."""
+            path = urlsplit(self.path).path
+            if self.command in server.drops and (self.command, path) not in server.dropped:
+                server.dropped.add((self.command, path))
+                raise ConnectionAbortedError
+
         def _send(self, code: int, body: Object | bytes, headers: dict[str, str] | None = None) -> None:
+            self._drop()
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(code)
             self.send_header("Content-Length", str(len(data)))

@@ -87,9 +87,20 @@ class Api:
             if not more:
                 return items
 
-    async def create(self, path: str, item: dict[str, Any]) -> dict[str, Any]:
-        """Make an object. Raises ApiError."""
-        return await self._json("POST", path, body=item)
+    async def create(self, path: str, item: dict[str, Any]) -> None:
+        """Make an object whose name nobody else uses. Raises ApiError."""
+        try:
+            await self._json("POST", path, body=item)
+        except ApiError as error:
+            if error.code:
+                raise
+            # The connection was lost: if it was made all the same, it is there already.
+            await asyncio.sleep(self._pause_s)
+            try:
+                await self._json("POST", path, body=item)
+            except ApiError as second:
+                if second.code != httpx.codes.CONFLICT:
+                    raise
 
     async def delete(self, path: str, grace_s: int | None = None) -> None:
         """Have an object removed; one that is not there is fine. Raises ApiError."""

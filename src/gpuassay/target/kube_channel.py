@@ -71,7 +71,9 @@ class Pod:
                 return await self.instead.talk(feed, deadline_s, take)
             return Ending("failed", f"was not started: {error}")
         except ApiError as error:
-            return Ending(error.status, f"could not be started or heard: {error}")
+            # Of what admission refuses, this is no question of rights.
+            status = "failed" if "RuntimeClass" in str(error) else error.status
+            return Ending(status, f"could not be started or heard: {error}")
 
     async def _once(self, take: Callable[[bytes], bool]) -> Ending:
         try:
@@ -109,18 +111,17 @@ class Pod:
         """Follow the log; after a loss from its beginning, for only the kubelet knows where that was."""
         lines, pause_s = Lines(), _FIRST_LOOK_S
         while True:
-            lost = ""
+            lost = False
             try:
                 ending = await self._follow(lines, take)
-            except ApiError as error:
-                ending, lost = None, str(error)
+            except ApiError:
+                ending, lost = None, True
             if ending:
                 return ending
             found = stage(await self.api.get(self._path))
-            if found.state == "ended" and not lost:
-                return Ending("failed", f"ended early: {found.why}", lines.last_words)
-            if found.state == "hopeless":
-                return Ending("failed", f"ended early: {found.why}", lines.last_words)
+            if found.state == "hopeless" or (found.state == "ended" and not lost):
+                why = f"ended early: {found.why}{lines.doubt}"
+                return Ending("failed", why, lines.last_words)
             await asyncio.sleep(pause_s)
             pause_s = min(1.5 * pause_s, _LONGEST_LOOK_S)
 
@@ -145,10 +146,18 @@ class Lines:
         self._known: set[bytes] = set()
         self._rest = bytearray()
         self._last: list[bytes] = []
+        self._readings = 0
 
     def again(self) -> None:
         """Expect the log from its beginning: a line that was cut off will come whole."""
+        self._readings += 1
         self._rest.clear()
+
+    @property
+    def doubt(self) -> str:
+        """Say that a log which was read more than once may have been rotated in between; else nothing."""
+        times = self._readings - 1
+        return f"; its log broke off {times} times, and may have lost lines" if times else ""
 
     def new(self, chunk: bytes) -> bytes:
         """Give the whole lines that this chunk completes and that were not there before."""

@@ -21,7 +21,7 @@ from gpuassay.target import TargetError, kube_clean, kube_objects
 from gpuassay.target.answers import ask_all
 from gpuassay.target.kube_api import Api, ApiError
 from gpuassay.target.kube_auth import client, configuration
-from gpuassay.target.kube_evidence import ask_cluster
+from gpuassay.target.kube_evidence import VERSION, ask_cluster
 from gpuassay.target.kube_nodes import Plan, plan_node
 from gpuassay.target.withheld import Withheld
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gpuassay.target import Progress, Writer
 
 _SILENCE_S = 30.0
+_FORBIDDEN = 403
 _WORD = "--target=kubernetes"
 
 
@@ -118,10 +119,12 @@ class Kubernetes:
 
     async def _ask(self) -> list[Item]:
         async with self._api() as api:
-            items = await ask_cluster(api)
-        if all(item.status not in ("ok", "denied", "unsupported") for item in items):
-            raise TargetError(f"{_WORD}: {self._config.cluster.server}: {items[0].why}")
-        return items
+            try:
+                await api.get(VERSION)
+            except ApiError as error:
+                if error.code != _FORBIDDEN:  # which is no reason to give up: much else may be allowed
+                    raise TargetError(f"{_WORD}: {self._config.cluster.server}: {error}") from error
+            return await ask_cluster(api)
 
     @cached_property
     def _facts(self) -> Facts:
