@@ -41,6 +41,7 @@ roce = "RDMA ports on Ethernet"
 vm = "a virtual machine"
 s3 = "object storage"
 slurm = "a Slurm cluster"
+earlier = "an earlier recording"
 
 [profile.rating]
 requires = ["gpu"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuassay.judge.fact import Unread
+from gpuassay.judge.fact import Read, Unread
 from gpuassay.judge.needs import Applicability, Needs
 from judging import Node, pool, silent, site_of, table
 
@@ -44,7 +44,7 @@ def test_what_is_shown_needs_no_declaring() -> None:
 def test_what_is_neither_declared_nor_shown_is_skipped_on_its_ground() -> None:
     """The reason says what is missing, and by whose word."""
     assert of(Node("n1", NONE)) == Applicability(
-        applies=False, reason="gpu: not declared, and the node shows none"
+        applies=False, reason="gpu: not declared, and the node shows none", lacks="gpu"
     )
     declared = of(Node("n1", NONE), pools=pool("n1"))
     assert declared.reason == "gpu: not declared for pool n1, and the node shows none"
@@ -178,5 +178,14 @@ def test_a_service_is_the_site_file_s_to_declare(node: Node) -> None:
     """Whatever its nodes show, or do not, a cluster has the services that were bought, and no others."""
     assert of(node, needs=("s3",), pools=pool("n1") + S3).applies
     assert of(node, needs=("s3",), pools=pool("n1")) == Applicability(
-        applies=False, reason="s3: not declared in the site file"
+        applies=False, reason="s3: not declared in the site file", lacks="s3"
     )
+
+
+def test_a_past_is_neither_declared_nor_taken_from_peers() -> None:
+    """What a node was is known or not, whatever its pool has, also where the node is silent now."""
+    new = Node("n1", {"earlier": Read(value=False, note="a new node")})
+    peers = [Node(name, {"earlier": True}) for name in ("n2", "n3")]
+    found = of(new, *peers, needs=("earlier",), pools=pool("n[1-3]", 'has = ["earlier"]'))
+    assert found == Applicability(applies=False, reason="earlier: a new node", lacks="earlier")
+    assert of(peers[0], new, needs=("earlier",)).applies

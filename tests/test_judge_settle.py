@@ -279,6 +279,21 @@ def test_a_node_to_which_a_check_does_not_apply_is_passed_over() -> None:
     assert words(judged(on, [(gpu("n1"), ONE), (gpu("login"), {"value": 2})]).rows) == ["pass"]
 
 
+def test_a_node_without_a_past_is_told_of_beside_nodes_that_have_one() -> None:
+    """No pass and no fault: a row says that it is new. Where no node has a past, the check is skipped."""
+    old = Node("n1", {"gpu": True, "earlier": True})
+    new = Node("n2", {"gpu": True, "earlier": Read(value=False, note="a new node")})
+    tables = table(needs=["gpu", "earlier"])
+    found = judged(bench(tables, old, new), values([old], 1))
+
+    assert (found.verdict, words(found.rows)) == (Verdict.PASS, ["pass", "skip"])
+    assert (found.rows[1].where, found.rows[1].reason) == ("n2", "earlier: a new node")
+    assert (found.cells_expected, found.cells_judged) == (1, 1)
+    assert judged(bench(tables, old, new)).verdict is Verdict.ERROR
+    alone = judged(bench(tables, new))
+    assert (alone.verdict, alone.applicable, alone.rows) == (Verdict.SKIP, False, ())
+
+
 def test_no_node_at_all_is_an_error() -> None:
     """An empty recording skips nothing."""
     found = judged(bench(table(needs=["gpu"])))

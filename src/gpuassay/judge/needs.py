@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Applicability:
-    """Whether a check applies to a node, with its ground; ``unread`` is set where that could not be told."""
+    """Whether a check applies to a node, with its ground; ``unread`` is set where that could not be told.
+
+    ``lacks`` is the need that the node surely has not.
+    """
 
     applies: bool
     reason: str = ""
     unread: Unread | None = None
+    lacks: str = ""
 
 
 EARLIER = "earlier"
@@ -45,7 +49,7 @@ class Needs:
         answers = {need: self._has(node, need) for need in needs}
         for need, has in answers.items():
             if isinstance(has, Read) and not has.value:
-                return Applicability(applies=False, reason=f"{need}: {has.note}")
+                return Applicability(applies=False, reason=f"{need}: {has.note}", lacks=need)
         for need, has in answers.items():
             if isinstance(has, Unread):
                 reason = f"whether it has {need} could not be told: {has.why}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpuassay.judge.fact import Read, Unread
 from gpuassay.judge.grading import ABSENT, Grading, Row
+from gpuassay.judge.needs import EARLIER
 from gpuassay.judge.services import SCHEDULERS, SERVICES
 from gpuassay.judge.verdict import Verdict, worst
 
@@ -78,7 +79,7 @@ class _Settling:
             places |= {""} if self.applying else set()
         graded = Grading(self.bench, self.check).rows([one for one in seen if one.subject.node in places])
         strangers = [_stranger(one) for one in seen if one.subject.node not in known]
-        missing = [*strangers, *self._untold(), *self._silent(), *self._missing(graded)]
+        missing = [*strangers, *self._untold(), *self._new(), *self._silent(), *self._missing(graded)]
         if not self.applying and not missing:
             return self._not_applicable()
         return self._join([*graded, *missing])
@@ -92,6 +93,12 @@ class _Settling:
             for node in self.bench.nodes
             if (unread := self.standing[node.name].unread) is not None
         ]
+
+    def _new(self) -> list[Row]:
+        """Give a row for each node without a past beside nodes that have one: it is told of."""
+        found = {name: standing for name, standing in self.standing.items() if standing.lacks == EARLIER}
+        rows = [Row(name, name, "", Verdict.SKIP, one.reason, cells=0) for name, one in found.items()]
+        return rows if self.applying else []
 
     def _silent(self) -> list[Row]:
         if self.check.over in _SHARED and self.check.needs and set(self.check.needs) <= _OF_CLUSTER:
