@@ -18,6 +18,7 @@ from gpuassay.evidence.run import RunFolder
 from gpuassay.evidence.writer import RecordingWriter
 from gpuassay.facts import Fleet, past
 from gpuassay.facts import fleet as read_fleet
+from gpuassay.facts.standing import scheduled_out
 from gpuassay.judge.bench import Bench
 from gpuassay.judge.needs import Needs
 from gpuassay.judge.observe import Observe
@@ -162,6 +163,7 @@ def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Sessi
         raise SuiteError(f"{THRESHOLDS}: there is no [profile.{request.profile}] to judge by")
     recording = read_recording(folder)
     site = _site(request, recording, folder, suite).at(_day(recording))
+    site = site.without(scheduled_out(recording, site))
     before = load_earlier(request.earlier, recording, folder) if request.earlier else None
     fleet = read_fleet(recording, site, past(before.recording, site, before.hours) if before else None)
     needs = Needs(site, fleet.nodes)

@@ -113,6 +113,8 @@ def _write(description: Description, folder: Path) -> None:
                 add_measurement(folder, measurement, name, replace(item, id=measurement))
             else:
                 writer.add(name, item)
+    for item in _told_of_cluster(description):
+        writer.add_cluster(item)
     counts: dict[str, int] = defaultdict(int)
     for item in _surveys(description, names):
         _, survey, item_id = item.id.split("/", 2)
@@ -128,6 +130,14 @@ def _node(description: Description, name: str, index: int) -> list[Item]:
     items = [replace(item, seq=seq) for seq, item in enumerate(items, 1)]
     for overlay in description.overlays:
         items = overlay.on_node(name, items)
+    return items
+
+
+def _told_of_cluster(description: Description) -> list[Item]:
+    """Return what a scheduler says of the cluster after all overlays: a healthy one has none."""
+    items: list[Item] = []
+    for overlay in description.overlays:
+        items = overlay.on_cluster(items)
     return items
 
 

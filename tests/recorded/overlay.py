@@ -43,7 +43,8 @@ class Overlay:
 
     def on_node(self, name: str, items: Sequence[Item]) -> list[Item]:
         """Return the items of a node after this change."""
-        if self.file is not None or self._of_survey or (self.nodes is not None and name not in self.nodes):
+        elsewhere = self.file is not None or self._of_survey or self._of_cluster
+        if elsewhere or (self.nodes is not None and name not in self.nodes):
             return list(items)
         return self._on(name, items)
 
@@ -51,6 +52,14 @@ class Overlay:
         """Return what the services of the cluster answer after this change."""
         for_all = bool(items) and not (self.nodes or self.file) and self.item in (None, "*")
         return self._on("the services", items) if self._of_survey or for_all else list(items)
+
+    def on_cluster(self, items: Sequence[Item]) -> list[Item]:
+        """Return what was told of the cluster as a whole after this change."""
+        return self._on("the cluster", items) if self._of_cluster else list(items)
+
+    @property
+    def _of_cluster(self) -> bool:
+        return self.item is not None and self.item.startswith(("slurm/", "kubernetes/"))
 
     @property
     def _of_survey(self) -> bool:

@@ -48,6 +48,11 @@ class NodeEvidence:
         return bool(self._stored)
 
     @property
+    def came(self) -> bool:
+        """Whether at least one item came as it was asked for."""
+        return any(stored.item.status == "ok" for stored in self._stored)
+
+    @property
     def items(self) -> tuple[Item, ...]:
         """All items by rising ``seq``, with their outputs."""
         return tuple(_whole(stored, self._blobs) for stored in self._stored)

@@ -15,6 +15,7 @@ from gpuassay.facts.nics import Nic
 from gpuassay.facts.node import Node
 from gpuassay.facts.racks import RackPool, rack_pools
 from gpuassay.facts.rdma import Port
+from gpuassay.facts.standing import heard
 from gpuassay.judge.fact import Read, Unread
 from gpuassay.judge.names import natural
 
@@ -130,10 +131,9 @@ def _builder(recording: Recording, site: Site, earlier: Earlier | None = None) -
     product_of = _products(site.catalog)
 
     def node(name: str) -> Node:
-        evidence, pool = recording.nodes.get(name), site.pool_of(name)
-        answered = evidence if evidence is not None and evidence.answered else None
+        pool = site.pool_of(name)
         ports, of = (pool.ports, pool.name) if pool else ((), "")
-        made = Node(name, answered, ports, of, product_of)
+        made = Node(name, heard(recording.nodes.get(name)), ports, of, product_of)
         made.past = Past(made, earlier)
         return made
 

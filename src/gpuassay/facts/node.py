@@ -50,14 +50,14 @@ class Node(Built):
         pool: str = "",
         product_of: Callable[[tuple[str, ...]], Fact[str]] = gpu.no_catalogue,
     ) -> None:
-        """Without evidence a node is silent. ``fabric`` names the compute ports that are declared, if any.
+        """Without evidence a node is silent, also by a `Silence`. ``fabric`` names declared compute ports.
 
         ``product_of`` names the product of the catalogue that a GPU's names belong to.
         """
         self.name = name
         self.pool = pool
-        self.silence = None if evidence else _SILENT
         self._evidence: Evidence = evidence or Silence(_SILENT)
+        self.silence = self._evidence.reason if isinstance(self._evidence, Silence) else None
         self._fabric = frozenset(fabric)
         self._product_of = product_of
 

@@ -40,7 +40,9 @@ class Silence:
 
     def item(self, item_id: str, /) -> Item:
         """Give an item that did not come."""
-        return Item(item_id, 0, status="not_found", why=self.reason.why)
+        kind = self.reason.kind
+        status = "failed" if kind == "garbled" or kind == "not_asked" else kind  # noqa: PLR1714 - for mypy
+        return Item(item_id, 0, status=status, why=self.reason.why)
 
     def ref(self, _item: Item, /) -> str:
         """Refer to nothing: there is no evidence."""

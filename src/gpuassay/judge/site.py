@@ -19,7 +19,7 @@ from gpuassay.judge.services import Services, read_services
 from gpuassay.judge.waivers import Out, Waiver, read_out, read_waiver
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from gpuassay.judge.catalog import Catalog
@@ -64,6 +64,10 @@ class Site:
         waivers = (replace(waiver, expired=waiver.until < day) for waiver in self.all_waivers)
         outs = (replace(out, expired=out.until is not None and out.until < day) for out in self.outs)
         return replace(self, all_waivers=tuple(waivers), outs=tuple(outs), day=day)
+
+    def without(self, outs: Iterable[Out]) -> Site:
+        """See it with more nodes out of service: those that the cluster's own scheduler gives nothing to."""
+        return replace(self, outs=(*self.outs, *outs))
 
     @property
     def digest(self) -> str:

@@ -19,18 +19,24 @@ EVERYWHERE = "*"
 
 @dataclass(frozen=True, slots=True)
 class Out:
-    """Nodes out of service, through the day ``until`` (None: until further notice)."""
+    """Nodes out of service, through the day ``until`` (None: until further notice), as ``source`` says."""
 
     where: str
     nodes: frozenset[str]
     until: date | None
     reason: str
     expired: bool = False
+    source: str = "site file"
 
     def document(self) -> dict[str, Any]:
         """Give it as reports have it."""
-        until = self.until.isoformat() if self.until else None
-        return {"where": self.where, "until": until, "reason": self.reason, "expired": self.expired}
+        return {
+            "where": self.where,
+            "until": self.until.isoformat() if self.until else None,
+            "reason": self.reason,
+            "expired": self.expired,
+            "source": self.source,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gpuassay.evidence.item import Item
 
 
-TARGETS = ("local", "ssh", "kubernetes")
+TARGETS = ("local", "ssh", "slurm", "kubernetes")
 """The words that ``--target`` knows, beside ``recording:DIR``."""
 
 DEADLINE_S = 900.0

@@ -28,6 +28,8 @@ def choose(words: str, wanted: Wanted) -> Target:
     match words.split(","):
         case ["local"]:
             return Local(deadline_s=wanted.deadline_s)
+        case ["slurm"]:
+            return _slurm(wanted)
         case ["kubernetes"]:
             return _kubernetes(wanted)
         case ["ssh"]:
@@ -36,6 +38,12 @@ def choose(words: str, wanted: Wanted) -> Target:
             return Ssh(wanted.nodes, wanted.reach.ssh, wanted.deadline_s)
         case _:
             raise TargetError(f"--target={words}: expected one of {', '.join(TARGETS)}")
+
+
+def _slurm(wanted: Wanted) -> Target:
+    from gpuassay.target.slurm import Slurm  # noqa: PLC0415 - only who asks for it pays
+
+    return Slurm(wanted)
 
 
 def _kubernetes(wanted: Wanted) -> Target:

@@ -1,0 +1,41 @@
+"""Whether a node is in service, and why nothing came from it: by its evidence and its scheduler's word."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from gpuassay.facts.slurm import Slurm, out_of_service
+from gpuassay.facts.source import Silence
+from gpuassay.facts.text import brief
+from gpuassay.judge.fact import Unread
+from gpuassay.judge.names import folded, natural
+from gpuassay.judge.site import Out
+
+if TYPE_CHECKING:
+    from gpuassay.evidence.recording import NodeEvidence, Recording
+    from gpuassay.facts.source import Evidence
+    from gpuassay.judge.site import Site
+
+
+def scheduled_out(recording: Recording, site: Site) -> tuple[Out, ...]:
+    """Give the nodes in service by the site file that the scheduler holds out of it, alike ones together."""
+    names = frozenset({*site.nodes, *recording.meta.declared, *recording.nodes} - site.out_nodes)
+    alike = defaultdict(list)
+    for name, reason in out_of_service(Slurm(recording.cluster), names).items():
+        alike[reason].append(name)
+    return tuple(
+        Out(folded(sorted(nodes, key=natural)), frozenset(nodes), None, reason, source="Slurm")
+        for reason, nodes in sorted(alike.items())
+    )
+
+
+def heard(evidence: NodeEvidence | None) -> Evidence | None:
+    """Give what a node answered; where it answered nothing, why, if whoever asked wrote that down."""
+    if evidence is None or not evidence.answered:
+        return None
+    probe = evidence.item("probe")
+    if probe is None or probe.status == "ok" or evidence.came:
+        return evidence
+    why = brief(probe.why or probe.err) or "its probe sent nothing"
+    return Silence(Unread(probe.status, why, evidence.ref(probe)))

@@ -1,0 +1,184 @@
+"""``--target=slurm``: the nodes of a Slurm cluster, each asked by a job or a step of its own.
+
+One ``srun`` for a node, so that a node that hangs, lies or is busy delays no other. Inside an allocation
+(``SLURM_JOB_ID``) it is a step of that; else a job that holds the whole node while the probe runs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from gpuassay.evidence.item import Item
+from gpuassay.facts.slurm import allocated_gpus
+from gpuassay.facts.text import brief
+from gpuassay.judge.fact import Read
+from gpuassay.judge.names import expand, folded, natural
+from gpuassay.probe import travel
+from gpuassay.target import TargetError
+from gpuassay.target.answers import ask_nodes
+from gpuassay.target.channel import Command
+from gpuassay.target.slurm_client import Client, Cluster
+from gpuassay.target.slurm_plan import Allocation, Planner, Refusal, Visit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gpuassay.target import Progress, Writer
+    from gpuassay.target.channel import Ending
+    from gpuassay.target.choice import Wanted
+
+PREFIX = "gpuassay-"
+"""With this the names of all our jobs and steps begin: by it they are found when they are to be removed."""
+
+# srun(1) may look for the program on this machine; a shell on the node looks for it there.
+_THERE = ("/bin/sh", "-c", 'exec "$0" "$@"')
+_BUSY = re.compile(r"Requested nodes are busy|Immediate execution impossible|not available now")
+# What asks the driver, or what the kernel hides from a job that was given no GPU.
+_OF_GPUS = frozenset({"nvml", "nvidia-smi-xml", "amd-smi", "kfd"})
+
+
+class Slurm:
+    """The nodes of the cluster that this machine's Slurm programs lead to."""
+
+    name: ClassVar[str] = "slurm"
+
+    def __init__(self, wanted: Wanted) -> None:
+        """Find Slurm's programs; nothing is asked yet. Raises TargetError where they are not."""
+        self._wanted = wanted
+        self._client = Client()
+        self._job_name = f"{PREFIX}{secrets.token_hex(4)}"
+
+    def declared(self) -> tuple[str, ...]:
+        """Name the nodes that were asked for; else those of the allocation; else all. Raises TargetError."""
+        if self._wanted.nodes:
+            return self._wanted.nodes
+        if self._allocation:
+            return tuple(self._allocation.gpus)
+        nodes = self._cluster.nodes
+        if not isinstance(nodes, Read):
+            raise TargetError(f"Slurm's list of nodes cannot be read: {nodes.why}")
+        partitions = {word for word in self._wanted.reach.slurm.partition.split(",") if word}
+        named = (
+            node.name
+            for node in nodes.value.values()
+            if "FUTURE" not in node.state.words and (not partitions or partitions & {*node.partitions})
+        )
+        found = tuple(sorted(named, key=natural))
+        if not found:
+            raise TargetError("Slurm lists no node in the partition that the site file names")
+        return found
+
+    def gather(self, writer: Writer, progress: Progress) -> None:
+        """Ask every node that Slurm lets be asked; say of the others what Slurm says. Raises TargetError."""
+        plans = self._plans()
+        for item in self._cluster.items:
+            writer.add_cluster(item)
+        for plan in plans:
+            if isinstance(plan, Refusal):
+                writer.add(plan.node, Item("probe", 1, plan.status, {"library": "probe"}, why=plan.why))
+                progress.ended(plan.node, plan.why)
+        visits = [plan for plan in plans if isinstance(plan, Visit)]
+        blind = {visit.node: visit.blind for visit in visits if visit.blind}
+        try:
+            steps = [self._step(visit) for visit in visits]
+            ask_nodes(steps, _Blind(writer, blind), progress, self._wanted.deadline_s)
+        finally:
+            self._client.cancel(self._job_name, self._job)
+
+    def plan(self) -> list[str]:
+        """Say in lines what would run where, and what is not asked."""
+        alike: dict[str, list[str]] = defaultdict(list)
+        for plan in self._plans():
+            if isinstance(plan, Refusal):
+                alike[f"not asked: {plan.why}"].append(plan.node)
+            else:
+                blind = f"; GPUs unseen: {plan.blind}" if plan.blind else ""
+                alike[f"the probe, in {plan.how}{blind}"].append(plan.node)
+        sent = f"{len(travel.pack()) // 1024 + 1} KiB are sent to each node; nothing is written there"
+        who = f"jobs run as user {os.geteuid()}, are named {PREFIX}…, and need no root"
+        return [*(f"{folded(nodes)}: {what}" for what, nodes in alike.items()), sent, who]
+
+    def clean(self) -> list[str]:
+        """End all jobs of ours, and all steps of ours in this allocation; give their numbers."""
+        return [*self._client.cancel(PREFIX), *(self._client.cancel(PREFIX, self._job) if self._job else ())]
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        return self._client.ask()
+
+    @property
+    def _job(self) -> str:
+        return os.environ.get("SLURM_JOB_ID", "")
+
+    @cached_property
+    def _allocation(self) -> Allocation | None:
+        if not self._job:
+            return None
+        shown = self._client.run("scontrol", "--details", "show", "job", self._job)
+        if shown.status != "ok":
+            raise TargetError(f"the allocation, job {self._job}, cannot be asked for: {shown.why}")
+        try:
+            nodes = expand(os.environ.get("SLURM_JOB_NODELIST", ""))
+        except ValueError as error:
+            raise TargetError(f"SLURM_JOB_NODELIST names no nodes: {error}") from error
+        held = allocated_gpus(shown.out)
+        return Allocation(self._job, {node: held.get(node, 0) for node in nodes})
+
+    def _plans(self) -> list[Visit | Refusal]:
+        reach, deadline_s = self._wanted.reach.slurm, self._wanted.deadline_s
+        planner = Planner(self._cluster, reach, deadline_s, self._job_name, self._allocation)
+        return [planner.plan(node) for node in self.declared()]
+
+    def _step(self, visit: Visit) -> _Step:
+        argv = ("srun", *visit.options, *_THERE, *travel.argv(self._wanted.reach.slurm.python))
+        return _Step(Command(visit.node, argv, self._client.environment), visit.limit_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The channel through an ``srun``: what Slurm complains of is said in its words."""
+
+    command: Command
+    limit_s: float
+
+    @property
+    def node(self) -> str:
+        """The node it leads to."""
+        return self.command.node
+
+    async def talk(self, feed: bytes, deadline_s: float, take: Callable[[bytes], bool]) -> Ending:
+        """Talk for as long as the job may run at most."""
+        ending = await self.command.talk(feed, min(deadline_s, self.limit_s), take)
+        return _worded(ending)
+
+
+def _worded(ending: Ending) -> Ending:
+    """Add what Slurm said; a job that found no place was not let in, which is no fault of the node."""
+    said = [line for line in ending.last_words.splitlines() if line.startswith(("srun: ", "slurmstepd"))]
+    if ending.status != "failed" or not said:
+        return ending
+    if _BUSY.search(ending.last_words):
+        return replace(ending, status="denied", why=f"was given no place in time: {brief(said[-1])}")
+    return replace(ending, why=f"{ending.why}: {brief(said[-1])}")
+
+
+class _Blind:
+    """A writer for nodes that were given no GPU, or not all: what they say of GPUs is not written down."""
+
+    def __init__(self, writer: Writer, blind: Mapping[str, str]) -> None:
+        self._writer = writer
+        self._blind = blind
+        self.add_cluster = writer.add_cluster
+
+    def add(self, node: str, item: Item) -> None:
+        """Keep an item, or only why it cannot be had."""
+        why = self._blind.get(node)
+        if why and item.id in _OF_GPUS:
+            item = Item(item.id, item.seq, "denied", item.asked, seconds=item.seconds, why=why)
+        self._writer.add(node, item)

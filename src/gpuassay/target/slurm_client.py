@@ -1,0 +1,145 @@
+"""Slurm's own programs: what they are asked of the cluster, written down as they answered, and ended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING
+
+from gpuassay.evidence.item import Item
+from gpuassay.facts import slurm as facts
+from gpuassay.facts.text import brief
+from gpuassay.probe import nccl
+from gpuassay.probe.commands import environment
+from gpuassay.target import TargetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+_PATIENCE_S = 30.0  # Slurm's programs try for minutes to reach a controller that is not there
+_NEEDED = ("scontrol", "squeue", "srun", "scancel")
+_KEPT = ("SLURM_CONF", "SLURM_JWT")
+_SHOW = ("scontrol", "--all", "--details", "show")
+
+# Of jobs no more is asked than who holds which node: no names, no users, no command lines.
+_ASKED: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
+    (facts.VERSION, (("scontrol", "--version"),)),
+    # Versions before 23.02 do not know --json there, and some later ones were built without it.
+    (facts.NODES, ((*_SHOW, "nodes", "--json"), (*_SHOW, "nodes"))),
+    (facts.PARTITIONS, (("scontrol", "--all", "show", "partition"),)),
+    (facts.CONFIG, (("scontrol", "show", "config"),)),
+    (
+        facts.JOBS,
+        (("squeue", "--all", "--noheader", "--states=running,suspended,completing", "--format=%A %N"),),
+    ),
+)
+
+
+class Client:
+    """Slurm's programs on this machine. Raises TargetError where they are not."""
+
+    def __init__(self) -> None:
+        """Find them."""
+        missing = [name for name in _NEEDED if shutil.which(name) is None]
+        if missing:
+            raise TargetError(
+                f"Slurm's {', '.join(missing)} cannot be found here: run this on a login node,"
+                " where the PATH leads to them"
+            )
+
+    @cached_property
+    def environment(self) -> Mapping[str, str]:
+        """What Slurm's programs are given, and jobs by them: no option of an outer job, no secrets.
+
+        The node's own tools come first in the PATH: those of this machine may be built for another.
+        """
+        system = environment({})["PATH"]
+        given = {**environment(os.environ), **nccl.settings(os.environ)}
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        return {**given, **kept, "PATH": f"{system}:{os.environ.get('PATH', '')}".strip(":")}
+
+    def run(self, *argv: str) -> Item:
+        """Run one to its end, which it has to find within the patience of this module."""
+        program = shutil.which(argv[0]) or argv[0]
+        asked = {"command": list(argv)}
+        try:
+            done = subprocess.run(  # noqa: S603 - an argument list of our own
+                [program, *argv[1:]],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_PATIENCE_S,
+                env={**self.environment, "SLURM_TIME_FORMAT": "standard"},
+                start_new_session=True,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as late:
+            err = (late.stderr or b"").decode(errors="replace")
+            why = f"{argv[0]} was not done within {_PATIENCE_S:g} s{_last(err)}"
+            return Item(argv[0], 0, "timed_out", asked, out=late.stdout or b"", err=err, why=why)
+        except OSError as error:
+            return Item(argv[0], 0, "failed", asked, why=f"{argv[0]}: {error.strerror}")
+        err = done.stderr.decode(errors="replace")
+        if done.returncode == 0:
+            return Item(argv[0], 0, "ok", asked, 0, out=done.stdout, err=err)
+        why = f"{argv[0]} ended with {done.returncode}{_last(err)}"
+        return Item(argv[0], 0, "failed", asked, done.returncode, out=done.stdout, err=err, why=why)
+
+    def ask(self) -> Cluster:
+        """Ask all that is recorded of the cluster. Raises TargetError if the nodes cannot be had."""
+        number = count(1)
+        items = []
+        for item_id, ways in _ASKED:
+            for argv in ways:
+                item = replace(self.run(*argv), id=item_id, seq=next(number))
+                items.append(item)
+                if item.status in ("ok", "timed_out"):
+                    break
+            if item_id == facts.NODES and item.status != "ok":
+                raise TargetError(f"Slurm cannot be asked for its nodes: {item.why}")
+        return Cluster(items)
+
+    def cancel(self, prefix: str, job: str = "") -> list[str]:
+        """End our jobs whose names begin so, or within one job our steps; give what was ended."""
+        listing = ("--steps", "--format=%i %j", f"--jobs={job}") if job else ("--format=%A %j",)
+        shown = self.run("squeue", "--noheader", f"--user={os.geteuid()}", *listing)
+        lines = (line.split(None, 1) for line in shown.out.decode(errors="replace").splitlines())
+        ours = [fields[0] for fields in lines if len(fields) == 2 and fields[1].startswith(prefix)]  # noqa: PLR2004
+        if ours:
+            self.run("scancel", *ours)
+        return ours
+
+
+class Cluster(facts.Slurm):
+    """What Slurm said of the cluster just now; ``items`` are its answers as they came."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        """Take the answers."""
+        super().__init__(_Answers(items))
+        self.items = items
+
+
+class _Answers:
+    """Answers as evidence to be read from, before they are part of a recording."""
+
+    problems = ()
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items = {item.id: item for item in items}
+
+    def item(self, item_id: str, /) -> Item | None:
+        return self._items.get(item_id)
+
+    def ref(self, item: Item, /) -> str:
+        return f"cluster#{item.seq}"
+
+
+def _last(err: str) -> str:
+    """End a sentence with the last line that a program complained in, if it did."""
+    lines = err.split("\n")
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    return f": {brief(last)}" if last else ""

@@ -1,0 +1,174 @@
+"""How each node of a Slurm cluster is to be asked, or why it is not: decided from what Slurm says, purely."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuassay.facts.slurm_state import Standing
+from gpuassay.judge.fact import Read
+from gpuassay.judge.names import first_of, natural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpuassay.evidence.item import Status
+    from gpuassay.facts.slurm import Partition, Slurm, SlurmNode
+    from gpuassay.judge.reach import SlurmReach
+
+_SPARE_S = 60.0  # a job's time beyond our own deadline: to end what hangs, and what Slurm itself needs
+_OF_THE_SITE = ("account", "qos", "reservation", "constraint")
+_HOST_ONLY = ("--cpus-per-task=1", "--mem=1G")  # little enough to fit beside the job that holds the GPUs
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A node is asked by an ``srun`` with these options, for at most ``limit_s`` seconds.
+
+    ``blind`` is why it is given no GPU, or not all, so that what it says of GPUs is not to be believed.
+    """
+
+    node: str
+    options: tuple[str, ...]
+    limit_s: float
+    how: str
+    blind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A node is not asked, with the status that this gives to all that it would have been asked."""
+
+    node: str
+    status: Status
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """The job inside which we run: the GPUs that it holds, by node."""
+
+    job: str
+    gpus: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Decides node by node. Jobs get this ``name``; ``deadline_s`` is what the probe of a node may take."""
+
+    slurm: Slurm
+    reach: SlurmReach
+    deadline_s: float
+    name: str
+    allocation: Allocation | None = None
+
+    def plan(self, node: str) -> Visit | Refusal:
+        """Decide for a node, by whatever name it goes."""
+        known = self.slurm.find(node)
+        if known is None:
+            if "nodes" in self.slurm.private:
+                return Refusal(node, "denied", "Slurm shows nodes to administrators only (PrivateData=nodes)")
+            return Refusal(node, "not_found", "Slurm lists no node of this name, host name or address")
+        match known.state.standing:
+            case Standing.OUT:
+                return Refusal(node, "denied", known.says)
+            case Standing.GONE:
+                return Refusal(node, "failed", known.says)
+            case Standing.ASLEEP:
+                return Refusal(node, "denied", f"{known.says}; asking would start it")
+            case _ if self.allocation:
+                return self._step(node, known, self.allocation)
+            case Standing.HELD if not self.reach.reservation:
+                why = "it is held for a reservation, which [slurm] reservation of the site file can name"
+                return Refusal(node, "denied", f"{known.says}; {why}")
+            case standing:
+                return self._job(node, known, busy=standing is Standing.BUSY)
+
+    def _step(self, node: str, known: SlurmNode, allocation: Allocation) -> Visit | Refusal:
+        """Plan a step in the job that is already there."""
+        if known.name not in allocation.gpus:
+            return Refusal(node, "failed", f"it was not asked: job {allocation.job} does not hold it")
+        held, has = allocation.gpus[known.name], _gpus(known)
+        blind = f"job {allocation.job} holds {held or 'none'} of its {has} GPUs" if held < has else ""
+        options = (*self._common(known, held), f"--jobid={allocation.job}", "--overlap")
+        return Visit(node, options, math.inf, f"a step of job {allocation.job}", blind)
+
+    def _job(self, node: str, known: SlurmNode, *, busy: bool) -> Visit | Refusal:
+        """Plan a job of its own: the whole node, or beside another job one processor and no GPU."""
+        partition = self._partition(known)
+        if isinstance(partition, str):
+            return Refusal(node, "failed", partition)
+        holders = f"busy: {self._holders(known)}" if busy else ""
+        if busy and ("MIXED" not in known.state.words or partition.exclusive):
+            return Refusal(node, "denied", holders)
+        minutes, limit_s, limited = self._time(partition)
+        own = _HOST_ONLY if busy else ("--exclusive",)
+        options = (
+            *self._common(known, 0 if busy else _gpus(known)),
+            *own,
+            *([f"--partition={partition.name}"] if partition.name else []),
+            *(f"--{word}={value}" for word in _OF_THE_SITE if (value := getattr(self.reach, word))),
+            f"--time={minutes}",
+            *self.reach.arguments,
+        )
+        what = "a job without GPUs" if busy else "a job for the whole node"
+        through = f" through partition {partition.name}" if partition.name else ""
+        return Visit(node, options, limit_s, f"{what}{through}, at most {minutes} min{limited}", holders)
+
+    def _common(self, known: SlurmNode, gpus: int) -> tuple[str, ...]:
+        return (
+            "--nodes=1",
+            "--ntasks=1",
+            f"--nodelist={known.name}",
+            f"--job-name={self.name}",
+            "--no-kill",
+            "--mpi=none",
+            f"--immediate={max(1, math.ceil(self.reach.wait_s))}",
+            *([f"--gres=gpu:{gpus}"] if gpus else []),
+        )
+
+    def _partition(self, known: SlurmNode) -> Partition | str:
+        """Choose the partition that leads to a node, or say why there is none.
+
+        That of the site file; else the cluster's default; else the one that allows the longest time.
+        """
+        shown = self.slurm.partitions
+        listed = shown.value if isinstance(shown, Read) else {}
+        wanted = [word for word in self.reach.partition.split(",") if word]
+        mine = [listed[name] for name in known.partitions if name in listed]
+        if wanted:
+            mine = [partition for partition in mine if partition.name in wanted]
+            if not mine:
+                return f"it is not in partition {self.reach.partition}, which the site file names"
+        if not mine:
+            return "it is in no partition that is shown to us"
+        up = [partition for partition in mine if partition.up and not partition.root_only]
+        if not up:
+            words = ", ".join(f"{partition.name} is {partition.state}" for partition in mine)
+            return f"no partition leads to it: {words}"
+        return max(up, key=lambda one: (one.default, one.max_time_s is None, one.max_time_s or 0.0))
+
+    def _time(self, partition: Partition) -> tuple[int, float, str]:
+        """Give a job's minutes, the seconds that they leave to the probe, and words if that is not enough."""
+        wanted = self.reach.time_limit_s or self.deadline_s + _SPARE_S
+        most = partition.max_time_s
+        if most is None or most >= wanted:
+            minutes = max(1, math.ceil(wanted / 60))
+            return minutes, minutes * 60.0, ""
+        minutes = max(1, int(most // 60))
+        return minutes, minutes * 60.0, f", which is all that partition {partition.name} allows"
+
+    def _holders(self, known: SlurmNode) -> str:
+        shown = self.slurm.jobs
+        jobs = shown.value.get(known.name, ()) if isinstance(shown, Read) else ()
+        if jobs:
+            return f"held by job {first_of(sorted(jobs, key=natural))}"
+        hidden = " (PrivateData=jobs)" if "jobs" in self.slurm.private else ""
+        return f"{known.says}, and its jobs are not shown to us{hidden}"
+
+
+def _gpus(known: SlurmNode) -> int:
+    """Count the GPUs to ask for; none where Slurm was told none, or nothing that can be read."""
+    gpus = known.gpus
+    return gpus.value if isinstance(gpus, Read) else 0
