@@ -137,6 +137,9 @@ class Node(Built):
         """Why no load may be put on it: its GPUs are used, or that is not known; empty if nobody does."""
         entries = [one.entry.record("usage").record("processes") for one in self._driver.devices]
         counts = [entry.count("count") for entry in entries]
+        listed = self._driver.count
+        if isinstance(listed, Unread) and listed.kind == "denied" and NVIDIA in self._vendors:
+            return f"whether its GPUs are idle is not known: {listed.why}"
         for count in [*counts, *([self.amdgpu.topology.users] if AMD in self._vendors else [])]:
             if isinstance(count, Unread):
                 return f"whether its GPUs are idle is not known: {count.why}"
