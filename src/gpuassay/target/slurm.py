@@ -25,9 +25,10 @@ from gpuassay.target.answers import ask_nodes
 from gpuassay.target.channel import Command
 from gpuassay.target.slurm_client import Client, Cluster
 from gpuassay.target.slurm_plan import Allocation, Planner, Refusal, Visit
+from gpuassay.target.withheld import Withheld
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from gpuassay.target import Progress, Writer
     from gpuassay.target.channel import Ending
@@ -39,8 +40,6 @@ PREFIX = "gpuassay-"
 # srun(1) may look for the program on this machine; a shell on the node looks for it there.
 _THERE = ("/bin/sh", "-c", 'exec "$0" "$@"')
 _BUSY = re.compile(r"Requested nodes are busy|Immediate execution impossible|not available now")
-# What asks the driver, or what the kernel hides from a job that was given no GPU.
-_OF_GPUS = frozenset({"nvml", "nvidia-smi-xml", "amd-smi", "kfd"})
 
 
 class Slurm:
@@ -87,7 +86,7 @@ class Slurm:
         blind = {visit.node: visit.blind for visit in visits if visit.blind}
         try:
             steps = [self._step(visit) for visit in visits]
-            ask_nodes(steps, _Blind(writer, blind), progress, self._wanted.deadline_s)
+            ask_nodes(steps, Withheld(writer, blind), progress, self._wanted.deadline_s)
         finally:
             self._client.cancel(self._job_name, self._job)
 
@@ -166,19 +165,3 @@ def _worded(ending: Ending) -> Ending:
     if _BUSY.search(ending.last_words):
         return replace(ending, status="denied", why=f"was given no place in time: {brief(said[-1])}")
     return replace(ending, why=f"{ending.why}: {brief(said[-1])}")
-
-
-class _Blind:
-    """A writer for nodes that were given no GPU, or not all: what they say of GPUs is not written down."""
-
-    def __init__(self, writer: Writer, blind: Mapping[str, str]) -> None:
-        self._writer = writer
-        self._blind = blind
-        self.add_cluster = writer.add_cluster
-
-    def add(self, node: str, item: Item) -> None:
-        """Keep an item, or only why it cannot be had."""
-        why = self._blind.get(node)
-        if why and item.id in _OF_GPUS:
-            item = Item(item.id, item.seq, "denied", item.asked, seconds=item.seconds, why=why)
-        self._writer.add(node, item)

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from gpuassay.evidence.item import Item
     from gpuassay.target import Writer
 
-GPU_ITEMS = frozenset({"nvml", "nvidia-smi-xml", "amd-smi"})
-"""What sees those GPUs only that a job or pod was given; the bus and the kernel show all of them."""
+GPU_ITEMS = frozenset({"nvml", "nvidia-smi-xml", "amd-smi", "kfd"})
+"""What sees those GPUs only that a job or pod was given; the bus and the drivers' folders show all of them."""
 
 
 @dataclass(frozen=True, slots=True)
