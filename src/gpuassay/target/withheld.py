@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gpuassay.target import Writer
 
 GPU_ITEMS = frozenset({"nvml", "nvidia-smi-xml", "amd-smi", "kfd"})
-"""What sees those GPUs only that a job or pod was given; the bus and the drivers' folders show all of them."""
+"""What sees those GPUs only that a job or pod was given; the bus and a driver's folder show all."""
 
 
 @dataclass(frozen=True, slots=True)
