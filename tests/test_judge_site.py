@@ -113,6 +113,7 @@ def test_out_of_service(tables: Catalog, tmp_path: Path) -> None:
         "until": "2026-11-30",
         "reason": "broken",
         "expired": True,
+        "source": "site file",
     }
     assert later.outs[1].document()["until"] is None
 
