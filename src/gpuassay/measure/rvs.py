@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from gpuassay.judge.fact import Fact, Scalar
 
 PROGRAM = "/opt/rocm/bin/rvs"  # where its package puts it; no PATH has it
-# Modules of each level, from RVS's own files (rvs/conf/PRODUCT/levels, read 2026-11-30): level 3 of MI300X, MI308X,
-# MI325X, MI350X and MI355X, level 4 of MI300X and MI355X.
+# Modules of each level, from RVS's own files (rvs/conf/PRODUCT/levels, read 2026-11-30): level 3 of MI300X,
+# MI308X, MI325X, MI350X and MI355X, level 4 of MI300X and MI355X.
 MODULES: Mapping[int, tuple[str, ...]] = {
     3: ("babel", "pebb", "pbqt", "gst"),
     4: ("babel", "pebb", "pbqt", "mem", "gst", "iet"),
