@@ -21,7 +21,7 @@ def ask_file(path: Path) -> Question:
 
 
 def test_few_processes_are_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One reads all files and trees, one the GPU library, and each command is one."""
+    """One reads all files and trees, one the GPU library, one asks file systems, and each command is one."""
     fork, pids = os.fork, []
 
     def counting() -> int:
@@ -31,7 +31,7 @@ def test_few_processes_are_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fork", counting)
     items = list(main.gather(QUESTIONS))
     commands = sum("command" in item["asked"] for item in items)
-    assert len(pids) == 2 + commands
+    assert len(pids) == 3 + commands
     assert all("seconds" in item for item in items)
 
 

@@ -432,6 +432,15 @@ QUESTIONS = (
         deadline_s=10,
     ),
     Question(
+        id="storage",
+        how="library",
+        what=("file systems",),
+        purpose="Tells which network, cluster and local file systems are mounted, whence and how, and asks"
+        " each for its room; leaves out user names, keys and passwords, opens no file.",
+        deadline_s=60,
+        cap=256 * KIB,
+    ),
+    Question(
         id="imex",
         how="command",
         what=("nvidia-imex-ctl", "-N"),

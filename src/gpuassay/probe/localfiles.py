@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 import re
 import socket
-from typing import Any, NamedTuple, Optional
+from typing import Any
 
 from gpuassay.probe.answer import unread_because
-from gpuassay.probe.files import contents, head
+from gpuassay.probe.files import head
+from gpuassay.probe.mountinfo import LOCAL, TABLE, Mount, mounted
 
 PLACES = ("/", "/dev/shm", "/tmp", "/var", "/var/lib", "/var/log", "/var/tmp")  # noqa: S108 - only looked at
 CGROUPS = "/sys/fs/cgroup"
 
-# A file system on a network is not asked for its space: it may not answer for ever.
-_LOCAL = frozenset(
-    ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "rootfs", "tmpfs", "xfs", "zfs")
-)
-_TABLE_CAP = 1 << 22
 _SAID = re.compile(r"(?:size|nr_inodes|errors)=\S*|[a-z_]+")  # options that name no place and no person
 
 # What of the kernel's command line is kept; the rest may hold addresses, tokens and passwords.
@@ -29,13 +25,6 @@ WORDS = re.compile(
 )
 
 
-class _Mount(NamedTuple):
-    place: str
-    options: str
-    type: str
-    super: str
-
-
 def cmdline(path: str = "/proc/cmdline") -> dict[str, Any]:
     """Give the known words of the kernel's command line, and how many others there are. Raises OSError."""
     words = head(path, 1 << 14).split()
@@ -43,43 +32,31 @@ def cmdline(path: str = "/proc/cmdline") -> dict[str, Any]:
     return {"words": kept, "others": len(words) - len(kept)}
 
 
-def mounts(table: str = "/proc/self/mountinfo") -> dict[str, Any]:
+def mounts(table: str = TABLE) -> dict[str, Any]:
     """Tell of each place on which file system it is, and what is free there; and how cgroups are mounted.
 
     Raises OSError.
     """
-    lines = contents(table, _TABLE_CAP).decode(errors="replace").splitlines()
-    mounted = [one for one in map(_parse, lines) if one]
+    found = mounted(table)
     cgroups = [
         {"at": one.place, "type": one.type}
-        for one in mounted
+        for one in found
         if one.type in ("cgroup", "cgroup2") and (one.place + "/").startswith(CGROUPS + "/")
     ]
-    return {"places": {place: _place(place, mounted) for place in PLACES}, "cgroups": cgroups}
-
-
-def _parse(line: str) -> Optional[_Mount]:
-    """Read a line of mountinfo (proc(5)): six fields, any number of tags, a dash, three fields."""
-    fields = line.split(" ")
-    if "-" not in fields[6:]:
-        return None
-    rest = fields[fields.index("-", 6) + 1 :]
-    if len(rest) < 3:  # noqa: PLR2004 - type, source, options
-        return None
-    return _Mount(fields[4], _plain(fields[5]), rest[0], _plain(rest[2]))
+    return {"places": {place: _place(place, found) for place in PLACES}, "cgroups": cgroups}
 
 
 def _plain(options: str) -> str:
     return ",".join(word for word in options.split(",") if _SAID.fullmatch(word))
 
 
-def _place(place: str, mounted: list[_Mount]) -> dict[str, Any]:
+def _place(place: str, table: list[Mount]) -> dict[str, Any]:
     """Describe the mount that a place is on: the longest that leads to it, the newest of equal ones."""
     try:
         path = os.path.realpath(place)
     except OSError as error:
         return unread_because(error)
-    above = [one for one in mounted if one.place == "/" or f"{path}/".startswith(f"{one.place}/")]
+    above = [one for one in table if one.place == "/" or f"{path}/".startswith(f"{one.place}/")]
     if not above:
         return {"unread": "not_found", "why": f"no mount leads to {place}"}
     longest = max(len(one.place) for one in above)
@@ -87,22 +64,28 @@ def _place(place: str, mounted: list[_Mount]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "mount": mount.place,
         "type": mount.type,
-        "options": mount.options,
-        "super": mount.super,
+        "options": _plain(mount.options),
+        "super": _plain(mount.super),
     }
-    return {**found, **_space(path)} if mount.type in _LOCAL else found
+    # A file system on a network is not asked for its space: it may not answer for ever.
+    return {**found, **_space(path)} if mount.type in LOCAL else found
 
 
 def _space(path: str) -> dict[str, Any]:
     try:
-        space = os.statvfs(path)
+        return dict(space(path))
     except OSError as error:
         return {"bytes": unread_because(error), "inodes": unread_because(error)}
+
+
+def space(path: str) -> dict[str, int]:
+    """Tell how large the file system at a path is, and what is free there. Raises OSError."""
+    told = os.statvfs(path)
     return {
-        "bytes": space.f_blocks * space.f_frsize,
-        "bytes_free": space.f_bavail * space.f_frsize,
-        "inodes": space.f_files,
-        "inodes_free": space.f_favail,
+        "bytes": told.f_blocks * told.f_frsize,
+        "bytes_free": told.f_bavail * told.f_frsize,
+        "inodes": told.f_files,
+        "inodes_free": told.f_favail,
     }
 
 

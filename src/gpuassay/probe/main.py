@@ -8,7 +8,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from gpuassay.probe import commands, nvml
+from gpuassay.probe import commands, nvml, storage
 from gpuassay.probe.answer import Answer, kind_of, words_of
 from gpuassay.probe.children import CALLER, Stop
 from gpuassay.probe.frames import frame
@@ -83,6 +83,8 @@ def _ask(question: Question, reader: Reader) -> dict[str, Any]:
             return commands.run(question).parts()
         if question.id == "nvml":
             return nvml.ask(question).parts()
+        if question.id == "storage":
+            return storage.ask(question).parts()
         return reader.ask(question)
     except OSError as error:  # no process could be started: what a node in trouble may answer
         return Answer(status=kind_of(error), why=words_of(error)).parts()
