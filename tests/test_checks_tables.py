@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuassay.facts import Cluster, Gpu, Nic, Node, Port, RackPool
+from gpuassay.facts.mounts import Volume
+from gpuassay.facts.volumes import AllShared, DeclaredVolume, ObjectStore
 from gpuassay.judge.catalog import TIERS, load_catalog
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.versions import SCHEMES
@@ -31,7 +33,11 @@ class AnyCluster(RackPool, Cluster):
     """The nodes of a pool, or all of them."""
 
 
-SUBJECTS = {"node": Node, "gpu": Gpu, "port": Port, "nic": Nic, "cluster": AnyCluster}
+class AnyVolume(DeclaredVolume, Volume, AllShared, ObjectStore):
+    """A file system on one node or on all, or a store of objects."""
+
+
+SUBJECTS = {"volume": AnyVolume, "node": Node, "gpu": Gpu, "port": Port, "nic": Nic, "cluster": AnyCluster}
 
 
 def checks() -> dict[str, ast.FunctionDef]:

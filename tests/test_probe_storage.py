@@ -19,7 +19,7 @@ QUESTION = next(one for one in QUESTIONS if one.id == "storage")
 TABLE = """\
 27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/root rw,errors=remount-ro
 28 27 0:24 / /dev/shm rw,nosuid - tmpfs tmpfs rw,size=64k
-29 27 0:31 / {at} rw,nosuid - nfs4 alice:pass@nfs1:/export/my\\040home rw,vers=4.2,soft,nconnect=16,addr=10.0.0.7
+29 27 0:31 / {at} rw,nosuid - nfs4 alice:pass@nfs1:/exp/my\\040home rw,vers=4.2,soft,nconnect=16,addr=10.0.0.7
 30 27 0:32 /team /data rw - fuse.objects https://key:secret@store/bucket?token=abc rw,user_id=1000
 31 27 0:33 / /lfs rw - lustre 10.0.0.9@o2ib:/lfs rw,flock,lazystatfs
 32 27 0:34 / /net rw - autofs /etc/auto.net rw,fd=7,pgrp=1
@@ -73,7 +73,7 @@ def test_no_user_key_or_address_is_kept(tmp_path: Path) -> None:
     older = "".join(line for line in TABLE.splitlines(keepends=True) if not line.startswith("36"))
     found = {one["at"]: one for one in told(tmp_path, older)["mounts"]}
     home = found[str(tmp_path)]
-    assert home["source"] == "nfs1:/export/my home"
+    assert home["source"] == "nfs1:/exp/my home"
     assert home["super"] == "rw,vers=4.2,soft,nconnect=16"
     assert (found["/data"]["source"], found["/data"]["root"]) == ("https://store/bucket", "/team")
     assert found["/lfs"]["source"] == "10.0.0.9@o2ib:/lfs"

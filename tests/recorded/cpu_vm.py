@@ -20,6 +20,7 @@ HOST = Host(
     memory=33_653_846_016,
     uptime=604_812.55,
     virt="kvm",
+    shared_home=False,
 )
 
 BUILD = hardware.Build(sockets=1, cores=4, threads=8, memory=HOST.memory)

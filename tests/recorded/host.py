@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from recorded import exposure, health, settings
+from recorded import exposure, health, settings, storage
 from recorded.items import absent, command, dashed, file, library, made_up, tree
 from recorded.software import KERNEL, Software
 
@@ -68,6 +68,7 @@ class Host:
     virt: str = "none"
     machine: str = "x86_64"
     software: Software = field(default_factory=Software)
+    shared_home: bool = True
 
     def items(self, node: str, log: Iterable[Record] = (), devices: Iterable[Item] = ()) -> list[Item]:
         """Return the items of this host in good health, in the order in which the probe asks.
@@ -94,6 +95,7 @@ class Host:
             kernel_log((*boot(self.machine), *log)),
             *self.software.items(),
             command("virt", ["systemd-detect-virt"], f"{self.virt}\n", status=int(self.virt == "none")),
+            storage.item(devices, shared=self.shared_home),
         ]
 
     def _platform(self, node: str) -> dict[str, str | int]:

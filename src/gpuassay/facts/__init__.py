@@ -16,8 +16,10 @@ from gpuassay.facts.node import Node
 from gpuassay.facts.racks import RackPool, rack_pools
 from gpuassay.facts.rdma import Port
 from gpuassay.facts.standing import heard
+from gpuassay.facts.volumes import AllShared, DeclaredVolume, ObjectStore
 from gpuassay.judge.fact import Read, Unread
 from gpuassay.judge.names import natural
+from gpuassay.judge.services import Services
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from gpuassay.evidence.recording import Recording
     from gpuassay.judge.catalog import Catalog
     from gpuassay.judge.fact import Fact
+    from gpuassay.judge.services import Mount
     from gpuassay.judge.site import Site
 
 __all__ = ["Cluster", "Earlier", "Fleet", "Gpu", "Nic", "Node", "Port", "RackPool", "fleet", "past"]
@@ -55,8 +58,11 @@ class Cluster:
 class Fleet:
     """The nodes of a cluster that are in service, silent ones too, in natural order."""
 
-    def __init__(self, nodes: Iterable[Node], out: Iterable[str] = ()) -> None:
-        """Take the nodes in service, and the names of those that are out of it."""
+    def __init__(
+        self, nodes: Iterable[Node], out: Iterable[str] = (), services: Services | None = None
+    ) -> None:
+        """Take the nodes in service, the names of those that are out of it, and the services declared."""
+        self._services = services or Services()
         self.nodes = tuple(sorted(nodes, key=lambda node: natural(node.name)))
         self.out = tuple(sorted(out, key=natural))
 
@@ -95,6 +101,29 @@ class Fleet:
         """All ports of the compute fabric."""
         return tuple(port for node in self.nodes for port in node.fabric.ports)
 
+    @cached_property
+    def shared_volumes(self) -> tuple[DeclaredVolume, ...]:
+        """The shared storage of the site file, as its nodes see it."""
+        return tuple(self._volume(mount) for mount in self._services.mounts if mount.shared)
+
+    @cached_property
+    def sold_volumes(self) -> tuple[DeclaredVolume, ...]:
+        """The storage of which the site file names the capacity."""
+        return tuple(self._volume(mount) for mount in self._services.mounts if mount.capacity_tb is not None)
+
+    @property
+    def all_shared(self) -> tuple[AllShared]:
+        """All shared storage together."""
+        return (AllShared(self.shared_volumes),)
+
+    @property
+    def object_stores(self) -> tuple[ObjectStore, ...]:
+        """The object storage of the site file."""
+        return (ObjectStore(self._services.s3),) if self._services.s3 else ()
+
+    def _volume(self, mount: Mount) -> DeclaredVolume:
+        return DeclaredVolume(mount, (node.mounts.at(mount.path) for node in self.nodes))
+
     def guid_twins(self, port: Port) -> Fact[int]:
         """How many other adapters of the fleet have the GUID of this one's adapter; the note names them."""
         guid = port.guid
@@ -115,7 +144,7 @@ def fleet(recording: Recording, site: Site, earlier: Earlier | None = None) -> F
     """Give the nodes that are declared, by site file or recording, and those that answered undeclared."""
     names = {*site.nodes, *recording.meta.declared, *recording.nodes} - site.out_nodes
     node = _builder(recording, site, earlier)
-    found = Fleet(map(node, names), site.out_nodes)
+    found = Fleet(map(node, names), site.out_nodes, site.services)
     if earlier is not None:
         earlier.meet(found.nodes)
     return found
@@ -135,6 +164,7 @@ def _builder(recording: Recording, site: Site, earlier: Earlier | None = None) -
         ports, of = (pool.ports, pool.name) if pool else ((), "")
         made = Node(name, heard(recording.nodes.get(name)), ports, of, product_of)
         made.past = Past(made, earlier)
+        made.declared_mounts = site.services.mounts
         return made
 
     return node

@@ -10,6 +10,7 @@ from gpuassay.facts.affinity import Affinity
 from gpuassay.facts.drives import Drives
 from gpuassay.facts.earlier import NO_PAST
 from gpuassay.facts.machine import Machine
+from gpuassay.facts.mounts import Mounts
 from gpuassay.facts.record import mapped
 from gpuassay.judge.fact import Unread
 
@@ -17,15 +18,21 @@ if TYPE_CHECKING:
     from gpuassay.facts.adapters import Adapters
     from gpuassay.facts.fabric import Fabric
     from gpuassay.facts.gpu import Gpu
+    from gpuassay.facts.mounts import Volume
     from gpuassay.facts.pci import Bus
     from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
+    from gpuassay.judge.services import Mount
 
 
 class Built:
     """The part of a node that a contract names."""
 
+    declared_mounts: tuple[Mount, ...] = ()
+    """The mounts of the site file, which each node should have."""
+
     if TYPE_CHECKING:  # what Node has
+        name: str
         _evidence: Evidence
 
         @cached_property
@@ -55,6 +62,27 @@ class Built:
         fabric = dict.fromkeys(port.device for port in self.fabric.ports)
         return Affinity(self.gpus, tuple(fabric), self._adapters, self._bus, self.machine)
 
+    @cached_property
+    def mounts(self) -> Mounts:
+        """The file systems that it has mounted."""
+        return Mounts(self.name, self._evidence)
+
+    @property
+    def network_mounts(self) -> tuple[Volume, ...]:
+        """Its mounts that come from a network or a cluster."""
+        found = self.mounts.network
+        return () if isinstance(found, Unread) else found.value
+
+    @property
+    def shared_mounts(self) -> tuple[Volume, ...]:
+        """What it has where the site file has shared storage."""
+        return tuple(self.mounts.at(mount.path) for mount in self.declared_mounts if mount.shared)
+
+    @property
+    def local_mounts(self) -> tuple[Volume, ...]:
+        """What it has where the site file has storage of each node's own."""
+        return tuple(self.mounts.at(mount.path) for mount in self.declared_mounts if not mount.shared)
+
     @property
     def nic_models(self) -> Fact[str]:
         """How many RDMA devices of each model it has."""
@@ -71,11 +99,13 @@ class Built:
         return nvidia.memory_mode(self._evidence)
 
     def _shows_build(self, need: str) -> Fact[bool]:
-        """Tell whether it has local drives, GPUs that share memory with its processors, or a known past."""
+        """Tell whether it has local drives, network mounts, coherent GPUs, or a known past."""
         if need == "earlier":
             return self.past.known
         if need == "nvme":
             return self.drives.present
+        if need == "network_mount":
+            return mapped(self.mounts.network, bool)
         if need != "coherent":
             return Unread("not_asked", f"nodes are not asked about {need}")
         coherent = any(not nvidia.COHERENT.isdisjoint(gpu.models) for gpu in self.gpus)

@@ -13,7 +13,15 @@ from gpuassay.judge.config import FLAG, NUMBER, TEXT, items, word
 if TYPE_CHECKING:
     from gpuassay.judge.config import Table
 
-SERVICES = ("shared_storage", "s3", "prometheus", "alertmanager", "grafana")
+SERVICES = (
+    "shared_storage",
+    "local_storage",
+    "storage_capacity",
+    "s3",
+    "prometheus",
+    "alertmanager",
+    "grafana",
+)
 """The words of ``[needs]`` that the site file alone decides, for the whole cluster."""
 
 SCHEDULERS = ("slurm", "kubernetes")
@@ -34,7 +42,10 @@ class Mount:
 
 @dataclass(frozen=True)
 class S3:
-    """Object storage. ``access_key`` and ``secret_key`` name environment variables."""
+    """Object storage. ``access_key`` and ``secret_key`` name environment variables.
+
+    ``addressing`` says where a request names the bucket: in its path, or before the host's name (virtual).
+    """
 
     endpoint: str
     bucket: str = ""
@@ -42,6 +53,7 @@ class S3:
     access_key: str = ""
     secret_key: str = ""
     capacity_tb: float | None = None
+    addressing: str = "path"
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,10 @@ class Services:
         """Tell whether a word of ``SERVICES`` is declared."""
         if service == "shared_storage":
             return any(mount.shared for mount in self.mounts)
+        if service == "local_storage":
+            return any(not mount.shared for mount in self.mounts)
+        if service == "storage_capacity":
+            return any(mount.capacity_tb is not None for mount in self.mounts)
         if service == "s3":
             return self.s3 is not None
         return bool(getattr(self.monitoring, service, ""))
@@ -98,7 +114,12 @@ def _mount(table: Table) -> Mount:
 
 def _s3(table: Table) -> S3:
     words = {name: table.take(name, TEXT, "") for name in ("bucket", "region", "access_key", "secret_key")}
-    s3 = S3(table.need("endpoint", TEXT), **words, capacity_tb=table.take("capacity_tb", NUMBER, None))
+    s3 = S3(
+        table.need("endpoint", TEXT),
+        **words,
+        capacity_tb=table.take("capacity_tb", NUMBER, None),
+        addressing=table.take("addressing", word(("path", "virtual")), "path"),
+    )
     table.close()
     return s3
 
