@@ -93,7 +93,7 @@ def test_a_check_observes_its_domain_through_facts_that_exist(check: str) -> Non
     subject = SUBJECTS[loop.target.id]
     for node in code(check):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in SUBJECTS:
-            assert hasattr(subject, node.attr), node.attr
+            assert hasattr(SUBJECTS[node.value.id], node.attr), node.attr
     for limit in CATALOG.checks[check].limits.values():
         assert limit.of is None or limit.of.root != "subject" or hasattr(subject, limit.of.name)
 
