@@ -21,16 +21,17 @@ from gpuassay.judge.fact import Read
 from gpuassay.judge.names import expand, folded, natural
 from gpuassay.probe import travel
 from gpuassay.target import TargetError
-from gpuassay.target.answers import ask_nodes
+from gpuassay.target.answers import ask_nodes, planned
 from gpuassay.target.channel import Command
-from gpuassay.target.slurm_client import Client, Cluster
+from gpuassay.target.jobs import run_job
+from gpuassay.target.slurm_client import PATIENCE_S, Client, Cluster
 from gpuassay.target.slurm_plan import Allocation, Planner, Refusal, Visit
 from gpuassay.target.withheld import Withheld
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuassay.target import Progress, Writer
+    from gpuassay.target import Job, Progress, Results, Writer
     from gpuassay.target.channel import Ending
     from gpuassay.target.choice import Wanted
 
@@ -90,6 +91,34 @@ class Slurm:
         finally:
             self._client.cancel(self._job_name, self._job)
 
+    def run(self, job: Job, progress: Progress) -> Results:
+        """Run a job in one allocation of all its nodes, ours unless we are inside one. Raises TargetError."""
+        if job.image and b"--container-image" not in self._client.run("srun", "--help").out:
+            raise TargetError(
+                "this cluster's srun has no --container-image (pyxis), and a job names an image"
+            )
+        more = ("--cpu-bind=none", *([f"--container-image={job.image}"] if job.image else []))
+        try:
+            allocation = self._allocation or self._allocate(job)
+            planner = self._planner(allocation)
+            visits = [planner.whole(node) for node in job.nodes]
+            steps = [self._step(replace(visit, options=(*visit.options, *more))) for visit in visits]
+            first = self._cluster.find(job.nodes[0])
+            return run_job(steps, job, progress, first.address if first else "")
+        finally:
+            self._client.cancel(self._job_name, self._job)
+
+    def _allocate(self, job: Job) -> Allocation:
+        """Get all nodes of a job at once. Raises TargetError."""
+        seconds = job.deadline_s + PATIENCE_S  # launchers have to start too
+        options, gpus = self._planner().together(job.nodes, seconds)
+        patience_s = self._wanted.reach.slurm.wait_s + PATIENCE_S
+        told = self._client.run("salloc", "--no-shell", *options, patience_s=patience_s)
+        number = re.search(r"Granted job allocation ([0-9]+)", told.err)
+        if told.status != "ok" or number is None:
+            raise TargetError(f"Slurm gave no nodes for job {job.name}: {told.why or brief(told.err)}")
+        return Allocation(number[1], gpus)
+
     def plan(self) -> list[str]:
         """Say in lines what would run where, and what is not asked."""
         alike: dict[str, list[str]] = defaultdict(list)
@@ -99,9 +128,9 @@ class Slurm:
             else:
                 blind = f"; GPUs unseen: {plan.blind}" if plan.blind else ""
                 alike[f"the probe, in {plan.how}{blind}"].append(plan.node)
-        sent = f"{len(travel.pack()) // 1024 + 1} KiB are sent to each node; nothing is written there"
         who = f"jobs run as user {os.geteuid()}, are named {PREFIX}…, and need no root"
-        return [*(f"{folded(nodes)}: {what}" for what, nodes in alike.items()), sent, who]
+        cost = f"each {planned(self._wanted.deadline_s)}"
+        return [*(f"{folded(nodes)}: {what}" for what, nodes in alike.items()), cost, who]
 
     def clean(self) -> list[str]:
         """End all jobs of ours, and all steps of ours in this allocation; give their numbers."""
@@ -130,9 +159,12 @@ class Slurm:
         return Allocation(self._job, {node: held.get(node, 0) for node in nodes})
 
     def _plans(self) -> list[Visit | Refusal]:
-        reach, deadline_s = self._wanted.reach.slurm, self._wanted.deadline_s
-        planner = Planner(self._cluster, reach, deadline_s, self._job_name, self._allocation)
+        planner = self._planner(self._allocation)
         return [planner.plan(node) for node in self.declared()]
+
+    def _planner(self, allocation: Allocation | None = None) -> Planner:
+        reach, deadline_s = self._wanted.reach.slurm, self._wanted.deadline_s
+        return Planner(self._cluster, reach, deadline_s, self._job_name, allocation)
 
     def _step(self, visit: Visit) -> _Step:
         argv = ("srun", *visit.options, *_THERE, *travel.argv(self._wanted.reach.slurm.python))

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
-_PATIENCE_S = 30.0  # Slurm's programs try for minutes to reach a controller that is not there
-_NEEDED = ("scontrol", "squeue", "srun", "scancel")
+PATIENCE_S = 30.0
+"""For an answer of the controller: Slurm's programs try for minutes to reach one that is not there."""
+
+_NEEDED = ("scontrol", "squeue", "srun", "scancel", "salloc")
 _KEPT = ("SLURM_CONF", "SLURM_JWT")
 _SHOW = ("scontrol", "--all", "--details", "show")
 
@@ -63,8 +65,8 @@ class Client:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         return {**given, **kept, "PATH": f"{system}:{os.environ.get('PATH', '')}".strip(":")}
 
-    def run(self, *argv: str) -> Item:
-        """Run one to its end, which it has to find within the patience of this module."""
+    def run(self, *argv: str, patience_s: float = PATIENCE_S) -> Item:
+        """Run one to its end, which it has to find in time."""
         program = shutil.which(argv[0]) or argv[0]
         asked = {"command": list(argv)}
         try:
@@ -72,14 +74,14 @@ class Client:
                 [program, *argv[1:]],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=_PATIENCE_S,
+                timeout=patience_s,
                 env={**self.environment, "SLURM_TIME_FORMAT": "standard"},
                 start_new_session=True,
                 check=False,
             )
         except subprocess.TimeoutExpired as late:
             err = (late.stderr or b"").decode(errors="replace")
-            why = f"{argv[0]} was not done within {_PATIENCE_S:g} s{_last(err)}"
+            why = f"{argv[0]} was not done within {patience_s:g} s{_last(err)}"
             return Item(argv[0], 0, "timed_out", asked, out=late.stdout or b"", err=err, why=why)
         except OSError as error:
             return Item(argv[0], 0, "failed", asked, why=f"{argv[0]}: {error.strerror}")

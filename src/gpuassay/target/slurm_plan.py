@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from gpuassay.facts.slurm_state import Standing
 from gpuassay.judge.fact import Read
-from gpuassay.judge.names import first_of, natural
+from gpuassay.judge.names import first_of, folded, natural
+from gpuassay.target import TargetError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpuassay.evidence.item import Status
     from gpuassay.facts.slurm import Partition, Slurm, SlurmNode
@@ -96,47 +97,88 @@ class Planner:
 
     def _job(self, node: str, known: SlurmNode, *, busy: bool) -> Visit | Refusal:
         """Plan a job of its own: the whole node, or beside another job one processor and no GPU."""
-        partition = self._partition(known)
+        partition = self.partition([known])
         if isinstance(partition, str):
             return Refusal(node, "failed", partition)
         holders = f"busy: {self._holders(known)}" if busy else ""
         if busy and ("MIXED" not in known.state.words or partition.exclusive):
             return Refusal(node, "denied", holders)
-        minutes, limit_s, limited = self._time(partition)
+        minutes, limit_s, limited = _minutes(self.reach.time_limit_s or self.deadline_s + _SPARE_S, partition)
         own = _HOST_ONLY if busy else ("--exclusive",)
         options = (
             *self._common(known, 0 if busy else _gpus(known)),
             *own,
-            *([f"--partition={partition.name}"] if partition.name else []),
-            *(f"--{word}={value}" for word in _OF_THE_SITE if (value := getattr(self.reach, word))),
+            *self._of_the_site(partition),
             f"--time={minutes}",
-            *self.reach.arguments,
         )
         what = "a job without GPUs" if busy else "a job for the whole node"
-        through = f" through partition {partition.name}" if partition.name else ""
-        return Visit(node, options, limit_s, f"{what}{through}, at most {minutes} min{limited}", holders)
+        how = f"{what} through partition {partition.name}, at most {minutes} min{limited}"
+        return Visit(node, options, limit_s, how, holders)
+
+    def whole(self, node: str) -> Visit:
+        """Plan for a workload, which has to have all that a node has. Raises TargetError."""
+        plan = self.plan(node)
+        if isinstance(plan, Refusal):
+            raise TargetError(f"no job can run on {node}: {plan.why}")
+        if plan.blind:
+            raise TargetError(f"no job can run on {node}: {plan.blind}")
+        return plan
+
+    def together(self, nodes: Sequence[str], seconds: float) -> tuple[tuple[str, ...], Mapping[str, int]]:
+        """Give the options of one job for several whole nodes, and its GPUs on each. Raises TargetError."""
+        for node in nodes:
+            self.whole(node)
+        known = [found for node in nodes if (found := self.slurm.find(node)) is not None]
+        partition = self.partition(known)
+        if isinstance(partition, str):
+            raise TargetError(f"no job can run on {folded(nodes)}: {partition}")
+        minutes, _, limited = _minutes(seconds + _SPARE_S, partition)
+        if limited:
+            raise TargetError(
+                f"a job may take {math.ceil(seconds / 60)} min, and is given {minutes}{limited}"
+            )
+        gpus = min(map(_gpus, known))  # a job has as many on each of its nodes
+        options = (
+            f"--nodes={len(known)}",
+            f"--nodelist={','.join(one.name for one in known)}",
+            "--exclusive",
+            *self._named(gpus),
+            *self._of_the_site(partition),
+            f"--time={minutes}",
+        )
+        return options, {one.name: gpus for one in known}
+
+    def _of_the_site(self, partition: Partition) -> tuple[str, ...]:
+        words = (f"--{word}={value}" for word in _OF_THE_SITE if (value := getattr(self.reach, word)))
+        return (f"--partition={partition.name}", *words, *self.reach.arguments)
 
     def _common(self, known: SlurmNode, gpus: int) -> tuple[str, ...]:
         return (
             "--nodes=1",
             "--ntasks=1",
             f"--nodelist={known.name}",
+            "--mpi=none",
+            *self._named(gpus),
+        )
+
+    def _named(self, gpus: int) -> tuple[str, ...]:
+        return (
             f"--job-name={self.name}",
             "--no-kill",
-            "--mpi=none",
             f"--immediate={max(1, math.ceil(self.reach.wait_s))}",
             *([f"--gres=gpu:{gpus}"] if gpus else []),
         )
 
-    def _partition(self, known: SlurmNode) -> Partition | str:
-        """Choose the partition that leads to a node, or say why there is none.
+    def partition(self, nodes: Sequence[SlurmNode]) -> Partition | str:
+        """Choose the partition that leads to all of some nodes, or say why there is none.
 
         That of the site file; else the cluster's default; else the one that allows the longest time.
         """
         shown = self.slurm.partitions
         listed = shown.value if isinstance(shown, Read) else {}
         wanted = [word for word in self.reach.partition.split(",") if word]
-        mine = [listed[name] for name in known.partitions if name in listed]
+        common = frozenset.intersection(*(frozenset(node.partitions) for node in nodes))
+        mine = [partition for name, partition in listed.items() if name in common]
         if wanted:
             mine = [partition for partition in mine if partition.name in wanted]
             if not mine:
@@ -149,16 +191,6 @@ class Planner:
             return f"no partition leads to it: {words}"
         return max(up, key=lambda one: (one.default, one.max_time_s is None, one.max_time_s or 0.0))
 
-    def _time(self, partition: Partition) -> tuple[int, float, str]:
-        """Give a job's minutes, the seconds that they leave to the probe, and words if that is not enough."""
-        wanted = self.reach.time_limit_s or self.deadline_s + _SPARE_S
-        most = partition.max_time_s
-        if most is None or most >= wanted:
-            minutes = max(1, math.ceil(wanted / 60))
-            return minutes, minutes * 60.0, ""
-        minutes = max(1, int(most // 60))
-        return minutes, minutes * 60.0, f", which is all that partition {partition.name} allows"
-
     def _holders(self, known: SlurmNode) -> str:
         shown = self.slurm.jobs
         jobs = shown.value.get(known.name, ()) if isinstance(shown, Read) else ()
@@ -166,6 +198,16 @@ class Planner:
             return f"held by job {first_of(sorted(jobs, key=natural))}"
         hidden = " (PrivateData=jobs)" if "jobs" in self.slurm.private else ""
         return f"{known.says}, and its jobs are not shown to us{hidden}"
+
+
+def _minutes(wanted_s: float, partition: Partition) -> tuple[int, float, str]:
+    """Give a job's minutes, the same in seconds, and words if the partition allows less than is wanted."""
+    most = partition.max_time_s
+    if most is None or most >= wanted_s:
+        minutes = max(1, math.ceil(wanted_s / 60))
+        return minutes, minutes * 60.0, ""
+    minutes = max(1, int(most // 60))
+    return minutes, minutes * 60.0, f", which is all that partition {partition.name} allows"
 
 
 def _gpus(known: SlurmNode) -> int:
