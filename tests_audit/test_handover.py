@@ -1,6 +1,6 @@
 """What is handed over, against the contract, or against what a rating asks of every provider."""
 
-from gpuassay.fixtures import Fleet, Observe
+from gpuassay.fixtures import Fleet, Measure, Observe
 
 
 def test_storage_capacity(fleet: Fleet, observe: Observe) -> None:
@@ -37,3 +37,14 @@ def test_object_storage_request(fleet: Fleet, observe: Observe) -> None:
     """
     for volume in fleet.object_stores:
         observe(volume, sold=volume.sold_tb, room=volume.capacity_tb)
+
+
+def test_dashboard(measure: Measure, observe: Observe) -> None:
+    """The dashboard that was promised answers.
+
+    It is the one view of the cluster that every user has, and ClusterMAX asks each provider for it.
+
+    Fix: hand over a Grafana that is up, with its address and a login.
+    """
+    for grafana in measure("grafana"):
+        observe(grafana, answers=grafana.answers)

@@ -29,13 +29,14 @@ MODELS: dict[str, Callable[[str, int], list[Item]]] = {
     "gb300_rack": gb300.one_rack,
     "gb300_half_racks": gb300.half_racks,
     "hgx_b200": hgx_b200.node,
+    "hgx_b200_monitored": hgx_b200.node,
     "hgx_h200": hgx_h200.node,
     "mi300x_cpx": mi300x_cpx.node,
     "mi355x": mi355x.node,
     "vm_h200": vm_h200.node,
 }
 # What the services of such a cluster answer; ids are survey/NAME/ITEM.
-SERVICES: dict[str, Callable[[Sequence[str]], list[Item]]] = {}
+SERVICES: dict[str, Callable[[Sequence[str]], list[Item]]] = {"hgx_b200_monitored": hgx_b200.services}
 CACHE = Path(__file__).parents[2] / "build" / "recorded"
 SITE = "site.toml"
 

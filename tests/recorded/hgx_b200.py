@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import fabric, hardware, health, measurements, nvlink
+from recorded import fabric, hardware, health, measurements, monitoring, nvlink
 from recorded.host import Host, no_amdgpu
 from recorded.items import NO_FILE, absent, dashed, file, library, made_up, tree
 from recorded.software import Software
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpuassay.evidence.item import Item
     from recorded.host import Record
@@ -75,6 +75,11 @@ def node(name: str, index: int) -> list[Item]:
         measurements.dcgm_diag(GPUS),
         measurements.metadata(),
     ]
+
+
+def services(names: Sequence[str]) -> list[Item]:
+    """Return what the services of such a cluster answer."""
+    return monitoring.answers(names, lambda name: [uuid(name, rail) for rail in range(GPUS)])
 
 
 NO_IMEX = absent("imex", {"command": ["nvidia-imex-ctl", "-N"]}, f"nvidia-imex-ctl: {NO_FILE}")
@@ -222,6 +227,11 @@ def nvml(name: str) -> dict[str, Any]:
     return {"driver": DRIVER, "library": LIBRARY, "cuda": 13000, "count": GPUS, "devices": devices}
 
 
+def uuid(name: str, rail: int) -> str:
+    """Return the identity of a GPU."""
+    return f"GPU-{dashed(made_up(name, 'gpu', rail))}"
+
+
 def device(name: str, rail: int) -> dict[str, Any]:
     """Return one healthy GPU: ``rail`` is its index."""
     identity = made_up(name, "gpu", rail)
@@ -231,7 +241,7 @@ def device(name: str, rail: int) -> dict[str, Any]:
         "pci": gpu(rail),
         "pci_device_id": "0x290110DE",
         "pci_subsystem_id": "0x199910DE",
-        "uuid": f"GPU-{dashed(identity)}",
+        "uuid": uuid(name, rail),
         "serial": f"19{int(identity, 16) % 10**11:011d}",
         "board_part": "692-2G525-0220-500",
         "vbios": "97.00.FA.00.09",

@@ -5,12 +5,16 @@ Whatever is secret is named by the environment variable that holds it where the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from gpuassay.judge.config import FLAG, NUMBER, TEXT, items, word
+from gpuassay.judge.config import FLAG, NUMBER, TEXT, Kind, items, word
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpuassay.judge.config import Table
 
 SERVICES = (
@@ -21,12 +25,14 @@ SERVICES = (
     "prometheus",
     "alertmanager",
     "grafana",
+    "exporters",
 )
 """The words of ``[needs]`` that the site file alone decides, for the whole cluster."""
 
 SCHEDULERS = ("slurm", "kubernetes")
 """The words of ``[needs]`` that the evidence of the cluster as a whole decides, if no pool declares them."""
 
+_MONITORS = ("prometheus", "alertmanager", "grafana")
 _ROLES = ("home", "data", "scratch", "local")
 
 
@@ -58,15 +64,15 @@ class S3:
 
 @dataclass(frozen=True)
 class Monitoring:
-    """Addresses of the monitoring; ``token`` names an environment variable.
+    """Addresses of the monitoring; ``tokens`` name the environment variable of each service's token.
 
-    ``exporters`` are those that every node of the cluster should serve, such as ``:9400/metrics``.
+    ``exporters`` are those that every GPU node of the cluster should serve, such as ``:9400/metrics``.
     """
 
     prometheus: str = ""
     alertmanager: str = ""
     grafana: str = ""
-    token: str = ""
+    tokens: Mapping[str, str] = field(default_factory=dict)
     exporters: tuple[str, ...] = ()
 
 
@@ -89,6 +95,28 @@ class Services:
         if service == "s3":
             return self.s3 is not None
         return bool(getattr(self.monitoring, service, ""))
+
+
+def _address(value: object) -> str:
+    """Read where a service is; whatever could hold a secret is refused, for the site file is passed on."""
+    text = TEXT.read(value).rstrip("/")
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("it may hold neither a user, nor a password, nor a query")
+    return text
+
+
+def _exporter(value: object) -> str:
+    text = TEXT.read(value)
+    if not re.fullmatch(r":[1-9][0-9]{0,4}/[\w./-]*", text):
+        raise ValueError
+    return text
+
+
+ADDRESS = Kind("an address such as https://prometheus.example.com", _address, "")
+_EXPORTER = Kind("a port and a path such as :9400/metrics", _exporter, "")
 
 
 def read_services(site: Table) -> Services:
@@ -125,7 +153,10 @@ def _s3(table: Table) -> S3:
 
 
 def _monitoring(table: Table) -> Monitoring:
-    words = {name: table.take(name, TEXT, "") for name in ("prometheus", "alertmanager", "grafana", "token")}
-    monitoring = Monitoring(**words, exporters=table.take("exporters", items(TEXT), ()))
+    token = table.take("token", TEXT, "")
+    tokens = {name: table.take(f"{name}_token", TEXT, token) for name in _MONITORS}
+    addresses = {name: table.take(name, ADDRESS, "") for name in _MONITORS}
+    exporters = table.take("exporters", items(_EXPORTER), ())
+    monitoring = Monitoring(**addresses, tokens=tokens, exporters=exporters)
     table.close()
     return monitoring

@@ -1,0 +1,194 @@
+"""What the monitoring sees of the cluster, whom it tells, and who may read it.
+
+``measure("prometheus")`` and its like give one subject, with what the service answered.
+"""
+
+from gpuassay.fixtures import Fleet, Measure, Observe
+
+
+def test_exporters(fleet: Fleet, measure: Measure, observe: Observe) -> None:
+    """The exporters of every GPU node answer in time, for each of its GPUs, with the fields that matter.
+
+    A dashboard is as good as its source: an exporter that hangs, has lost a GPU, or was started without the
+    modules of DCGM that read activity leaves a gap that looks like an idle GPU.
+
+    Fix: restart the exporter; have it serve XID errors, row remaps, temperature, power and PCIe replays.
+    Where profiling metrics (DCGM_FI_PROF_…) are missing, DCGM is too old for the GPU, or its module for them
+    is not loaded.
+    """
+    for exporters in measure("exporters"):
+        for node in fleet.nodes:
+            observe(
+                node,
+                answered=exporters.answered(node),
+                seconds=exporters.seconds(node),
+                gpus_missing=exporters.gpus_missing(node),
+                faults_missing=exporters.faults_missing(node),
+                work_missing=exporters.work_missing(node),
+            )
+
+
+def test_targets(measure: Measure, observe: Observe) -> None:
+    """Prometheus reaches everything that it was told to scrape.
+
+    A target that is down is blind there, and one that is always down teaches people to look away.
+
+    Fix: repair the target by the error that Prometheus gives, or take it out of the configuration.
+    """
+    for prometheus in measure("prometheus"):
+        for target in prometheus.targets:
+            observe(target, up=target.up)
+
+
+def test_gpu_metrics(fleet: Fleet, measure: Measure, observe: Observe) -> None:
+    """Prometheus has recent samples of every GPU of every node.
+
+    What is not scraped raises no alert: a node that is missing here can lose its GPUs unnoticed.
+
+    Fix: have the exporter run on each GPU node and Prometheus scrape it at least once a minute.
+    """
+    for prometheus in measure("prometheus"):
+        for node in fleet.nodes:
+            observe(
+                node,
+                gpus_missing=prometheus.gpus_missing(node),
+                sample_age_s=prometheus.sample_age_s(node),
+            )
+
+
+def test_gpu_fields(fleet: Fleet, measure: Measure, observe: Observe) -> None:
+    """Prometheus has the metrics by which a sick GPU is told, and those that say how GPUs are used.
+
+    XID errors, row remaps, temperature, power and PCIe replays announce a failure; the activity of SMs,
+    tensor cores, memory and links tells a job that works from one that only holds its GPUs.
+
+    Fix: list the missing metrics in the exporter's configuration, and do not drop them when scraping.
+    """
+    for prometheus in measure("prometheus"):
+        observe(
+            prometheus,
+            faults_missing=prometheus.faults_missing(fleet.gpus),
+            work_missing=prometheus.work_missing(fleet.gpus),
+        )
+
+
+def test_host_metrics(fleet: Fleet, measure: Measure, observe: Observe) -> None:
+    """Prometheus has the metrics of node-exporter of every node: processors, memory, disks and network.
+
+    Without them a full disk or a node that swaps is found by the jobs that fail on it.
+
+    Fix: run node-exporter on every node and have it scraped.
+    """
+    for prometheus in measure("prometheus"):
+        for node in fleet.nodes:
+            observe(node, present=prometheus.has_host(node))
+
+
+def test_alert_rules(measure: Measure, observe: Observe) -> None:
+    """Alerts watch the faults of GPUs, their memory, nodes that are gone, and the links; and all rules work.
+
+    A rule counts by the metrics that it asks for, whatever it is called. One that cannot be evaluated raises
+    nothing, and says so only here.
+
+    Fix: add the missing rules, and mend those with an error.
+    """
+    for prometheus in measure("prometheus"):
+        rules = prometheus.rules
+        observe(
+            rules,
+            faults=rules.faults,
+            memory=rules.memory,
+            down=rules.down,
+            links=rules.links,
+            broken=rules.broken,
+        )
+
+
+def test_alert_delivery(measure: Measure, observe: Observe) -> None:
+    """Prometheus sends its alerts to an Alertmanager.
+
+    Without one, alerts are coloured lines on a page that nobody has open.
+
+    Fix: configure alerting.alertmanagers in Prometheus.
+    """
+    for prometheus in measure("prometheus"):
+        observe(prometheus, alertmanagers=prometheus.alertmanagers)
+
+
+def test_receivers(measure: Measure, observe: Observe) -> None:
+    """Alertmanager has a receiver that tells somebody.
+
+    Its usual first configuration has one that is called null and does what it is called.
+
+    Fix: configure a receiver with e-mail, a pager or a chat, and route the alerts of GPUs to it.
+    """
+    for alertmanager in measure("alertmanager"):
+        observe(alertmanager, receivers=alertmanager.receivers)
+
+
+def test_dashboards(measure: Measure, observe: Observe) -> None:
+    """Grafana has a dashboard over GPUs, and its panels show data.
+
+    A dashboard that came with a chart and asks for metrics that nobody scrapes looks finished in a list.
+
+    Fix: import a dashboard for the exporter that runs here, and mend the panels that are empty.
+    """
+    for grafana in measure("grafana"):
+        observe(grafana, gpu_dashboards=grafana.gpu_dashboards)
+        for dashboard in grafana.dashboards:
+            observe(dashboard, filled_percent=dashboard.filled_percent)
+
+
+def test_logs(measure: Measure, observe: Observe) -> None:
+    """The logs of the nodes can be searched in Grafana.
+
+    An XID in the kernel's log is the first word of most failures, and is lost with the node that wrote it.
+
+    Fix: send the kernel's and the system's logs to a store such as Loki, and make it a data source.
+    """
+    for grafana in measure("grafana"):
+        observe(grafana, log_sources=grafana.log_sources)
+
+
+def test_retention(measure: Measure, observe: Observe) -> None:
+    """Prometheus keeps its metrics for long enough to look back at a failure.
+
+    Whoever returns a node has to show what it did in the weeks before.
+
+    Fix: raise storage.tsdb.retention.time.
+    """
+    for prometheus in measure("prometheus"):
+        observe(prometheus, retention_days=prometheus.retention_days)
+
+
+def test_prometheus_login(measure: Measure, observe: Observe) -> None:
+    """Prometheus answers nobody who has not logged in.
+
+    It tells the names of nodes, jobs and users, and the load of every tenant whom it scrapes.
+
+    Fix: put it behind a proxy that authenticates, or let a network policy allow only those who need it.
+    """
+    for prometheus in measure("prometheus"):
+        observe(prometheus, answers_anyone=prometheus.answers_anyone)
+
+
+def test_alertmanager_login(measure: Measure, observe: Observe) -> None:
+    """Alertmanager answers nobody who has not logged in.
+
+    Whoever reaches it can silence every alert.
+
+    Fix: put it behind a proxy that authenticates, or let a network policy allow only those who need it.
+    """
+    for alertmanager in measure("alertmanager"):
+        observe(alertmanager, answers_anyone=alertmanager.answers_anyone)
+
+
+def test_grafana_login(measure: Measure, observe: Observe) -> None:
+    """Grafana lists its dashboards to nobody who has not logged in.
+
+    Where it is shared and its key to the metrics is a privileged one, each visitor reads all tenants.
+
+    Fix: switch anonymous access off (auth.anonymous), and give each tenant an organisation and a key.
+    """
+    for grafana in measure("grafana"):
+        observe(grafana, answers_anyone=grafana.answers_anyone)
