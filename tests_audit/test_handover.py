@@ -42,9 +42,10 @@ def test_object_storage_request(fleet: Fleet, observe: Observe) -> None:
 def test_dashboard(measure: Measure, observe: Observe) -> None:
     """The dashboard that was promised answers.
 
-    It is the one view of the cluster that every user has, and ClusterMAX asks each provider for it.
+    It is the one view of the cluster that every user has, from the first day on, and ClusterMAX asks each
+    provider for one.
 
     Fix: hand over a Grafana that is up, with its address and a login.
     """
-    for grafana in measure("grafana"):
-        observe(grafana, answers=grafana.answers)
+    for cluster in measure("grafana"):
+        observe(cluster, answers=cluster.answers)

@@ -31,19 +31,21 @@ def test_exporters(fleet: Fleet, measure: Measure, observe: Observe) -> None:
 def test_targets(measure: Measure, observe: Observe) -> None:
     """Prometheus reaches everything that it was told to scrape.
 
-    A target that is down is blind there, and one that is always down teaches people to look away.
+    Where a target is down the monitoring is blind, and one that is always down teaches people to look away
+    from the list.
 
     Fix: repair the target by the error that Prometheus gives, or take it out of the configuration.
     """
-    for prometheus in measure("prometheus"):
-        for target in prometheus.targets:
+    for cluster in measure("prometheus"):
+        for target in cluster.targets:
             observe(target, up=target.up)
 
 
 def test_gpu_metrics(fleet: Fleet, measure: Measure, observe: Observe) -> None:
     """Prometheus has recent samples of every GPU of every node.
 
-    What is not scraped raises no alert: a node that is missing here can lose its GPUs unnoticed.
+    What is not scraped raises no alert: a node that is missing here, or whose samples stopped coming, can
+    lose its GPUs unnoticed.
 
     Fix: have the exporter run on each GPU node and Prometheus scrape it at least once a minute.
     """
@@ -64,18 +66,19 @@ def test_gpu_fields(fleet: Fleet, measure: Measure, observe: Observe) -> None:
 
     Fix: list the missing metrics in the exporter's configuration, and do not drop them when scraping.
     """
-    for prometheus in measure("prometheus"):
+    for cluster in measure("prometheus"):
         observe(
-            prometheus,
-            faults_missing=prometheus.faults_missing(fleet.gpus),
-            work_missing=prometheus.work_missing(fleet.gpus),
+            cluster,
+            faults_missing=cluster.faults_missing(fleet.gpus),
+            work_missing=cluster.work_missing(fleet.gpus),
         )
 
 
 def test_host_metrics(fleet: Fleet, measure: Measure, observe: Observe) -> None:
     """Prometheus has the metrics of node-exporter of every node: processors, memory, disks and network.
 
-    Without them a full disk or a node that swaps is found by the jobs that fail on it.
+    Without them a full disk, a node that swaps or a port that drops packets is found by the jobs that fail on
+    it, one after the other.
 
     Fix: run node-exporter on every node and have it scraped.
     """
@@ -92,8 +95,8 @@ def test_alert_rules(measure: Measure, observe: Observe) -> None:
 
     Fix: add the missing rules, and mend those with an error.
     """
-    for prometheus in measure("prometheus"):
-        rules = prometheus.rules
+    for cluster in measure("prometheus"):
+        rules = cluster.rules
         observe(
             rules,
             faults=rules.faults,
@@ -107,23 +110,25 @@ def test_alert_rules(measure: Measure, observe: Observe) -> None:
 def test_alert_delivery(measure: Measure, observe: Observe) -> None:
     """Prometheus sends its alerts to an Alertmanager.
 
-    Without one, alerts are coloured lines on a page that nobody has open.
+    Without one, alerts are coloured lines on a page that nobody has open: no mail, no pager, no automation
+    that drains the node.
 
     Fix: configure alerting.alertmanagers in Prometheus.
     """
-    for prometheus in measure("prometheus"):
-        observe(prometheus, alertmanagers=prometheus.alertmanagers)
+    for cluster in measure("prometheus"):
+        observe(cluster, alertmanagers=cluster.alertmanagers)
 
 
 def test_receivers(measure: Measure, observe: Observe) -> None:
     """Alertmanager has a receiver that tells somebody.
 
-    Its usual first configuration has one that is called null and does what it is called.
+    The configuration that comes with the usual charts has one receiver, which is called null and does what it
+    is called: everything seems to be in place, and nobody is told.
 
     Fix: configure a receiver with e-mail, a pager or a chat, and route the alerts of GPUs to it.
     """
-    for alertmanager in measure("alertmanager"):
-        observe(alertmanager, receivers=alertmanager.receivers)
+    for cluster in measure("alertmanager"):
+        observe(cluster, receivers=cluster.receivers)
 
 
 def test_dashboards(measure: Measure, observe: Observe) -> None:
@@ -133,9 +138,9 @@ def test_dashboards(measure: Measure, observe: Observe) -> None:
 
     Fix: import a dashboard for the exporter that runs here, and mend the panels that are empty.
     """
-    for grafana in measure("grafana"):
-        observe(grafana, gpu_dashboards=grafana.gpu_dashboards)
-        for dashboard in grafana.dashboards:
+    for cluster in measure("grafana"):
+        observe(cluster, gpu_dashboards=cluster.gpu_dashboards)
+        for dashboard in cluster.dashboards:
             observe(dashboard, filled_percent=dashboard.filled_percent)
 
 
@@ -146,49 +151,53 @@ def test_logs(measure: Measure, observe: Observe) -> None:
 
     Fix: send the kernel's and the system's logs to a store such as Loki, and make it a data source.
     """
-    for grafana in measure("grafana"):
-        observe(grafana, log_sources=grafana.log_sources)
+    for cluster in measure("grafana"):
+        observe(cluster, log_sources=cluster.log_sources)
 
 
 def test_retention(measure: Measure, observe: Observe) -> None:
     """Prometheus keeps its metrics for long enough to look back at a failure.
 
-    Whoever returns a node has to show what it did in the weeks before.
+    Whoever returns a node, or asks for a credit, has to show what it did in the weeks before; errors
+    that come once a week are not seen in two days.
 
     Fix: raise storage.tsdb.retention.time.
     """
-    for prometheus in measure("prometheus"):
-        observe(prometheus, retention_days=prometheus.retention_days)
+    for cluster in measure("prometheus"):
+        observe(cluster, retention_days=cluster.retention_days)
 
 
 def test_prometheus_login(measure: Measure, observe: Observe) -> None:
     """Prometheus answers nobody who has not logged in.
 
-    It tells the names of nodes, jobs and users, and the load of every tenant whom it scrapes.
+    It tells the names of nodes, jobs and users, and the load of every tenant whom it scrapes, to anybody in
+    the network that it is reached from.
 
     Fix: put it behind a proxy that authenticates, or let a network policy allow only those who need it.
     """
-    for prometheus in measure("prometheus"):
-        observe(prometheus, answers_anyone=prometheus.answers_anyone)
+    for cluster in measure("prometheus"):
+        observe(cluster, answers_anyone=cluster.answers_anyone)
 
 
 def test_alertmanager_login(measure: Measure, observe: Observe) -> None:
     """Alertmanager answers nobody who has not logged in.
 
-    Whoever reaches it can silence every alert.
+    Whoever reaches it can silence every alert, read what is wrong with the cluster at the moment, and raise
+    alerts that are none.
 
     Fix: put it behind a proxy that authenticates, or let a network policy allow only those who need it.
     """
-    for alertmanager in measure("alertmanager"):
-        observe(alertmanager, answers_anyone=alertmanager.answers_anyone)
+    for cluster in measure("alertmanager"):
+        observe(cluster, answers_anyone=cluster.answers_anyone)
 
 
 def test_grafana_login(measure: Measure, observe: Observe) -> None:
     """Grafana lists its dashboards to nobody who has not logged in.
 
-    Where it is shared and its key to the metrics is a privileged one, each visitor reads all tenants.
+    Where one Grafana serves several tenants, and its own key to the metrics is a privileged one, each visitor
+    reads what belongs to all of them.
 
     Fix: switch anonymous access off (auth.anonymous), and give each tenant an organisation and a key.
     """
-    for grafana in measure("grafana"):
-        observe(grafana, answers_anyone=grafana.answers_anyone)
+    for cluster in measure("grafana"):
+        observe(cluster, answers_anyone=cluster.answers_anyone)

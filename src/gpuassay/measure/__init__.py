@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gpuassay.measure.alertmanager import AlertmanagerSurvey
 from gpuassay.measure.dcgm_diag import DcgmDiag
-<<<<<<< HEAD
-from gpuassay.measure.metadata import Metadata
-=======
 from gpuassay.measure.exporters import ExportersSurvey
 from gpuassay.measure.grafana import GrafanaSurvey
+from gpuassay.measure.metadata import Metadata
 from gpuassay.measure.prometheus import PrometheusSurvey
->>>>>>> 4cd61bf (Ask Prometheus, Alertmanager, Grafana and exporters, and read what they say)
 from gpuassay.measure.rvs import Rvs
 
 if TYPE_CHECKING:
@@ -65,15 +62,10 @@ class Survey(Protocol):
         """Read the answers into subjects; a question that got none is unread on them."""
 
 
-<<<<<<< HEAD
 TOOLS: Mapping[str, Tool] = {"dcgm_diag": DcgmDiag(), "metadata": Metadata(), "rvs": Rvs()}
-SURVEYS: Mapping[str, Survey] = {}
-=======
-TOOLS: Mapping[str, Tool] = {"dcgm_diag": DcgmDiag(), "rvs": Rvs()}
 SURVEYS: Mapping[str, Survey] = {
     "alertmanager": AlertmanagerSurvey(),
     "exporters": ExportersSurvey(),
     "grafana": GrafanaSurvey(),
     "prometheus": PrometheusSurvey(),
 }
->>>>>>> 4cd61bf (Ask Prometheus, Alertmanager, Grafana and exporters, and read what they say)
