@@ -124,3 +124,41 @@ def test_what_cannot_be_told_is_neither(contents: dict[str, Any]) -> None:
     """On Arm no processor flag says "physical"; then nothing does."""
     unread(node(contents).shows("vm"))
     unread(node(contents).shows("bare_metal"))
+
+
+BOOT = "5d2f7cf0-9b9b-4a53-8f0e-0f6f1d1c2a3b"
+
+
+@pytest.mark.parametrize(
+    ("hostname", "virt", "scheduled", "called"),
+    [
+        ("n1", "none", "", True),
+        ("N1.cluster.example.com", "none", "", True),
+        ("ip-10-0-0-7", "none", "", True),  # Kubernetes has this name for it
+        ("n11", "none", "", False),
+        ("n2", "none", BOOT, False),
+        ("n1", "docker", "", True),
+        ("3f1c0a", "docker", BOOT, True),
+        ("3f1c0a", "docker", BOOT.replace("5", "6"), False),
+        ("gpuassay-1a2b-3", "", BOOT, True),
+        ("3f1c0a", "docker", "", None),
+    ],
+)
+def test_a_node_is_told_by_its_name_or_its_boot(
+    hostname: str, virt: str, scheduled: str, *, called: bool | None
+) -> None:
+    """Domain and large letters do not count; in a container the boot does, else nothing is known."""
+    one = node({"host": {"hostname": hostname}, "virt": virt, "boot-id": f"{BOOT}\n"})
+    one.aliases, one.scheduled_boot = ("IP-10-0-0-7.internal",), scheduled
+    fact = one.is_called_so
+    if called is None:
+        assert unread(fact).kind == "denied"
+    else:
+        assert value(fact) is called
+
+
+def test_a_node_that_was_asked_for_by_its_address() -> None:
+    """Whether it has that address cannot be told from its name."""
+    one = node({"host": {"hostname": "n1"}})
+    one.name = "10.1.2.3"
+    assert "it calls itself n1" in unread(one.is_called_so).why

@@ -165,6 +165,20 @@ def test_own_name(fleet: Fleet, observe: Observe) -> None:
         observe(node, leads_to=name.leads_to, usable_by_others=name.others_can_use_it)
 
 
+def test_node_name(fleet: Fleet, observe: Observe) -> None:
+    """Each node that answered is the machine that was asked for, and none answered for two.
+
+    A name that leads to another machine, or 64 nodes that are one machine, would have something else judged
+    than what was bought. A node is told by its host name, and by the identity of its kernel's boot, which no
+    two machines share.
+
+    Fix: let each name lead to its own machine, in DNS, hosts file, scheduler and ssh configuration; give
+    each machine its own host name, and ask for it by that.
+    """
+    for node in fleet.nodes:
+        observe(node, is_called_so=node.is_called_so, boot_id=node.boot_id)
+
+
 def test_cgroups(fleet: Fleet, observe: Observe) -> None:
     """Control groups are those of version 2 alone.
 

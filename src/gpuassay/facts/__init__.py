@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpuassay.facts.earlier import Earlier, Past
 from gpuassay.facts.gpu import Gpu
+from gpuassay.facts.kubernetes import Kubernetes
 from gpuassay.facts.link import twins
 from gpuassay.facts.nics import Nic
 from gpuassay.facts.node import Node
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from gpuassay.judge.site import Site
 
 __all__ = ["Cluster", "Earlier", "Fleet", "Gpu", "Nic", "Node", "Port", "RackPool", "fleet", "past"]
+
+_HOST_LABEL = "kubernetes.io/hostname"  # kubelet's word for the host's name
 
 
 class Cluster:
@@ -158,6 +161,8 @@ def past(recording: Recording, site: Site, hours: float) -> Earlier:
 def _builder(recording: Recording, site: Site, earlier: Earlier | None = None) -> Callable[[str], Node]:
     """Give what makes a node of its name."""
     product_of = _products(site.catalog)
+    listed = Kubernetes(recording.cluster).nodes
+    scheduled = listed.value if isinstance(listed, Read) else {}
 
     def node(name: str) -> Node:
         pool = site.pool_of(name)
@@ -165,6 +170,9 @@ def _builder(recording: Recording, site: Site, earlier: Earlier | None = None) -
         made = Node(name, heard(recording.nodes.get(name)), ports, of, product_of)
         made.past = Past(made, earlier)
         made.declared_mounts = site.services.mounts
+        if name in scheduled:
+            made.aliases = (str(scheduled[name].labels.get(_HOST_LABEL, "")),)
+            made.scheduled_boot = scheduled[name].boot_id
         return made
 
     return node

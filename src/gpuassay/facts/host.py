@@ -12,6 +12,8 @@ from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
 
@@ -41,6 +43,8 @@ _VIRTUAL_MAKERS = re.compile(
     "|Parallels.*|BHYVE.*|Hyper-V.*|Apple Virtualization.*|Virtual Machine|Alibaba Cloud.*"
 )
 _SERVER_CHASSIS = frozenset({"17", "23", "25", "28", "29", "30"})
+_OUR_PODS = "gpuassay-"  # what the kubernetes target calls what it makes
+_ADDRESS = frozenset("0123456789.")
 _LONGEST_UPTIME = 100 * 365.25 * 86400  # seconds
 
 
@@ -107,6 +111,31 @@ def boot_id(evidence: Evidence) -> Fact[str]:
     if not re.fullmatch(r"[0-9a-f-]{36}", found):
         return Unread("garbled", f"boot_id is '{brief(found)}'", told.evidence)
     return Read(found, told.evidence)
+
+
+def is_called(evidence: Evidence, names: Iterable[str], scheduled_boot: str = "") -> Fact[bool]:
+    """Read whether the host calls itself by one of these names; domains are left aside, and large letters.
+
+    Inside a container, which has a name of its own, the boot counts that the scheduler has of the node.
+    """
+    told, boot = document(evidence, "host").text("hostname"), boot_id(evidence)
+    if isinstance(told, Unread):
+        return told
+    found, wanted = _short(told.value), {_short(name) for name in names}
+    inside = container(evidence) or ("a pod of ours" if found.startswith(_OUR_PODS) else "")
+    if found in wanted or not inside:
+        if _ADDRESS.issuperset("".join(wanted)):
+            return Unread("denied", f"it was asked for by its address; it calls itself {brief(told.value)}")
+        return Read(found in wanted, told.evidence, f"it calls itself {brief(told.value)}")
+    if isinstance(boot, Unread) or not scheduled_boot:
+        return Unread("denied", f"seen from inside a container ({inside}), which has a name of its own")
+    return Read(
+        boot.value == scheduled_boot, boot.evidence, f"the scheduler has its boot as {scheduled_boot}"
+    )
+
+
+def _short(name: str) -> str:
+    return name.lower() if _ADDRESS.issuperset(name) else name.partition(".")[0].lower()
 
 
 def is_virtual(evidence: Evidence) -> Fact[bool]:

@@ -85,6 +85,11 @@ class KubeNode:
         return "NotReady: its kubelet has never reported"
 
     @cached_property
+    def boot_id(self) -> str:
+        """What its kubelet says that its kernel calls this boot; empty if it does not."""
+        return _text(self._status.record("nodeInfo"), "bootID")
+
+    @cached_property
     def taints(self) -> tuple[Record, ...]:
         """Its taints."""
         return _records(self._spec, "taints")

@@ -40,7 +40,13 @@ _SILENT = Unread("not_found", "no evidence from this node")
 
 
 class Node(Built):
-    """A node. Everything is read from its evidence when it is first asked for."""
+    """A node. Everything is read from its evidence when it is first asked for.
+
+    ``aliases`` are other names that a scheduler has for it, ``scheduled_boot`` what it has for its boot.
+    """
+
+    aliases: tuple[str, ...] = ()
+    scheduled_boot: str = ""
 
     def __init__(
         self,
@@ -260,6 +266,11 @@ class Node(Built):
     def uptime_hours(self) -> Fact[float]:
         """For how many hours its kernel has been up."""
         return host.uptime_hours(self._evidence)
+
+    @property
+    def is_called_so(self) -> Fact[bool]:
+        """Whether it calls itself by the name by which it was asked for, or by one that a scheduler has."""
+        return host.is_called(self._evidence, (self.name, *self.aliases), self.scheduled_boot)
 
     @property
     def boot_id(self) -> Fact[str]:
