@@ -11,6 +11,7 @@ from gpuassay.evidence.recording import read_recording
 from gpuassay.facts import Fleet, fleet
 from gpuassay.judge.fact import Unread
 from gpuassay.judge.pools import Pool
+from gpuassay.judge.services import Services
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,7 @@ def site(*pools: Pool, out: tuple[str, ...] = ()) -> Site:
     owners = {name: pool for pool in pools for name in pool.nodes}
     catalog = SimpleNamespace(accelerator_of=lambda _: None)
     told = {"nodes": tuple(owners), "out_nodes": frozenset(out), "pool_of": owners.get, "catalog": catalog}
-    return cast("Site", SimpleNamespace(**told))
+    return cast("Site", SimpleNamespace(**told, services=Services()))
 
 
 def record(folder: Path, nodes: Mapping[str, Mapping[str, Any]], declared: tuple[str, ...] = ()) -> Fleet:
@@ -114,3 +115,23 @@ def test_a_reference_leads_to_the_line_of_the_recording(tmp_path: Path) -> None:
     (node,) = record(tmp_path, {"gpu1": contents}).nodes
     assert node.gpus[0].ecc_current.evidence == "nodes/gpu1#2"
     assert node.gpus[0].pcie_width.evidence == "nodes/gpu1#1"
+
+
+def test_what_kubernetes_calls_a_node(tmp_path: Path) -> None:
+    """Its host name there is another name for it, and its boot there is the one that has to answer."""
+    host = {"hostname": "ip-10-0-0-7"}
+    folder = write(tmp_path, {"gpu1": {"host": host}, "gpu2": {"host": host}, "gpu3": {"host": host}})
+    listed = {
+        "items": [
+            {
+                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": label}},
+                "status": {"nodeInfo": {"bootID": "of-gpu1"}},
+            }
+            for name, label in (("gpu1", "ip-10-0-0-7"), ("gpu2", "gpu2"))
+        ]
+    }
+    line = {"id": "kubernetes/nodes", "seq": 1, "status": "ok", "out": json.dumps(listed)}
+    (folder / "cluster.jsonl").write_text(f"{json.dumps(line)}\n")
+    nodes = fleet(read_recording(folder), site()).nodes
+    assert [value(node.is_called_so) for node in nodes] == [True, False, False]
+    assert [node.scheduled_boot for node in nodes] == ["of-gpu1", "of-gpu1", ""]
