@@ -11,14 +11,15 @@ import pytest
 
 from gpuassay import measuring
 from gpuassay.evidence.item import Item
-from gpuassay.evidence.recording import read_recording
+from gpuassay.evidence.recording import read_measurement, read_recording
 from gpuassay.facts import fleet
 from gpuassay.judge.catalog import Measurement
 from gpuassay.judge.fact import Read, Unread
 from gpuassay.judge.services import Services
 from gpuassay.judge.site import Site, undeclared
-from gpuassay.measuring import Measure, NotMeasuredError
+from gpuassay.measuring import Measure, NotMeasuredError, record
 from gpuassay.suite import load_suite
+from gpuassay.target import TargetError
 from recorded import build
 from recorded.measurements import dcgm_diag
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from gpuassay.evidence.recording import NodeEvidence
     from gpuassay.judge.fact import Scalar
-
+    from gpuassay.target import Job, Results
 
 ROOT = Path(__file__).parents[1]
 DIAG = Measurement("dcgm_diag", "dcgm_diag", {"level": 2}, 900.0, "load")
@@ -47,10 +48,10 @@ class Cluster:
         shutil.copytree(build(name), self.folder)
         self.ran: list[tuple[str, tuple[str, ...]]] = []
 
-    def run(self, node: str, argv: Sequence[str], _deadline_s: float) -> Item:
-        """Answer a command on a node."""
-        self.ran.append((node, tuple(argv)))
-        return dcgm_diag(8)
+    def run(self, job: Job) -> Results:
+        """Answer a command on its nodes."""
+        self.ran += [(node, job.argv) for node in job.nodes]
+        return {(node, 0): dcgm_diag(8) for node in job.nodes}
 
     def measure(self, *levels: str, live: bool = True, busy: str = "") -> Measure:
         """Give what a check is given."""
@@ -112,6 +113,32 @@ def test_a_node_in_use_gets_no_load(cluster: Cluster) -> None:
     failed = found[0].tests[0].failed
     assert isinstance(failed, Unread)
     assert "in use by 2 processes" in failed.why
+
+
+def test_a_target_that_cannot_run_it(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check is not run, with the target's reason, and the recording is whole."""
+
+    def run(_job: Job) -> Results:
+        raise TargetError("no room")
+
+    monkeypatch.setattr(cluster, "run", run)
+    with pytest.raises(NotMeasuredError, match="dcgm_diag: no room"):
+        cluster.measure("load")("dcgm_diag")
+    assert read_recording(cluster.folder).seal == "sealed"
+
+
+def test_several_ranks_of_a_node_are_several_items(tmp_path: Path) -> None:
+    """Each is recorded under its number on the node, by which it can be asked for."""
+    results = {
+        (node, rank): Item("rank", 9, out=f"{node}.{rank}".encode()) for node in "ab" for rank in (1, 0)
+    }
+    record(tmp_path, "gemm", {"command": ["gemm"]}, results)
+    found = read_measurement(tmp_path, "gemm", ["a", "b"])
+    assert [(item.id, item.seq, item.out) for item in found["b"].items] == [
+        ("gemm/0", 1, b"b.0"),
+        ("gemm/1", 2, b"b.1"),
+    ]
+    assert found["a"].problems == ()
 
 
 def test_a_measurement_by_another_method_is_not_taken_for_this_one(cluster: Cluster) -> None:

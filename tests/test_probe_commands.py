@@ -172,7 +172,7 @@ def test_a_command_that_cannot_be_killed_is_left_behind(monkeypatch: pytest.Monk
     """One that is stuck in the kernel is not waited for: what it said counts, and that it is left is said."""
     monkeypatch.setattr(children, "KILL_GRACE_S", 0.05)
     with monkeypatch.context() as deaf:
-        deaf.setattr(children.Child, "_signal", lambda _child, _number: None)
+        deaf.setattr(children.Child, "signal", lambda _child, _number: None)
         answer = run("sh", "-c", "echo started; exec sleep 1000", deadline_s=0.3)
     assert (answer.status, answer.out, answer.exit) == ("timed_out", b"started\n", None)
     assert answer.why == "no end within 0.3 s; it could not be killed and was left behind"

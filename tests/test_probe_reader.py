@@ -134,7 +134,7 @@ def test_a_read_that_is_stuck_is_left_behind(monkeypatch: pytest.MonkeyPatch, tm
     answering(monkeypatch, signal.pause)
     with reader.Reader() as asking:
         with monkeypatch.context() as deaf:
-            deaf.setattr(children.Child, "_signal", lambda _child, _number: None)
+            deaf.setattr(children.Child, "signal", lambda _child, _number: None)
             answer = asking.ask(HUNG)
         assert answer["why"] == "no answer within 0.1 s; it could not be killed and was left behind"
         assert asking.ask(file(tmp_path))["status"] == "failed"

@@ -192,6 +192,92 @@ def test_nothing_runs_on_after_a_run_that_is_ended(cluster: Cluster, tmp_path: P
     assert_nothing_runs(cluster.rack)
 
 
+MEET = """
+import os, socket
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+if rank == 0:
+    with socket.create_server(("", place[1]), backlog=world) as server:
+        met = [server.accept()[0] for _ in range(world - 1)]
+    print(sorted(int(one.makefile().readline()) for one in met))
+    for one in met:
+        one.sendall(b"all here")
+else:
+    while True:
+        try:
+            with socket.create_connection(place) as one:
+                one.sendall(b"%d\\n" % rank)
+                print(one.makefile().read())
+            break
+        except ConnectionRefusedError:
+            pass
+print(socket.gethostname(), os.environ["GROUP_RANK"], os.environ["LOCAL_RANK"])
+"""
+RUN = """
+import json, sys
+from gpuassay.judge.reach import SshReach
+from gpuassay.target import Job
+from gpuassay.target.progress import Tally
+from gpuassay.target.ssh import Ssh
+config, nodes, argv, ranks, deadline = json.loads(sys.argv[1])
+job = Job("job", tuple(argv), tuple(nodes), ranks, deadline_s=deadline)
+results = Ssh(job.nodes, SshReach(config=config)).run(job, Tally(len(nodes), lambda line: None))
+print(json.dumps([[*key, item.status, item.out.decode(), item.why] for key, item in results.items()]))
+"""
+
+
+def run_job(cluster: Cluster, nodes: list[str], *argv: str, deadline_s: float = 30) -> list[list[object]]:
+    """Run a job of two ranks a node from the login node; give node, number, status, output and reason."""
+    words = json.dumps([str(cluster.access.config), nodes, argv, 2, deadline_s])
+    done = cluster.rack["login"].run(sys.executable, "-c", RUN, words, env=environment(), check=False)
+    assert done.returncode == 0, done.stderr
+    results: list[list[object]] = json.loads(done.stdout)
+    return results
+
+
+def test_ranks_of_two_nodes_meet(cluster: Cluster) -> None:
+    """Two ranks on each of two nodes find each other at the address and port that all are told."""
+    results = run_job(cluster, ["n8", "n1"], "python3", "-c", MEET)
+    assert results == [
+        ["n8", 0, "ok", "[1, 2, 3]\nn8 0 0\n", ""],
+        ["n8", 1, "ok", "all here\nn8 0 1\n", ""],
+        ["n1", 0, "ok", "all here\nn1 1 0\n", ""],
+        ["n1", 1, "ok", "all here\nn1 1 1\n", ""],
+    ]
+    assert_nothing_runs(cluster.rack)
+
+
+def test_a_job_with_a_node_that_is_not_there(cluster: Cluster) -> None:
+    """Its ranks have the reason; those of the other node end with the deadline, and nothing runs on."""
+    results = run_job(cluster, ["n12", "n1"], "sleep", "1000", deadline_s=1)
+    assert [result[:3] for result in results] == [
+        ["n12", 0, "failed"],
+        ["n12", 1, "failed"],
+        ["n1", 0, "timed_out"],
+        ["n1", 1, "timed_out"],
+    ]
+    assert "the launcher did not reach the node: its name cannot be resolved" in str(results[0][4])
+    assert_nothing_runs(cluster.rack)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_job_that_is_cancelled_ends_everywhere(cluster: Cluster, tmp_path: Path, number: int) -> None:
+    """Ranks on other machines end when we do, also those that left their process groups."""
+    begun = [tmp_path / name for name in ("n1", "n8")]
+    for fifo in begun:
+        os.mkfifo(fifo)
+    code = f"setsid sh -c 'echo > {tmp_path}/$(hostname); trap \"\" TERM HUP PIPE; sleep 1000; sleep 1000'"
+    words = json.dumps([str(cluster.access.config), ["n1", "n8"], ["sh", "-c", code], 1, 100])
+    login = cluster.rack["login"]
+    controller = login.start(sys.executable, "-c", RUN, words, env=environment(), stderr=subprocess.DEVNULL)
+    for fifo in begun:
+        fifo.read_text()
+    inside = next(pid for pid, args in login.processes().items() if "gpuassay.target.ssh" in args)
+    login.run("kill", f"-{number}", str(inside))
+    assert controller.wait(60) != 0
+    assert_nothing_runs(cluster.rack)
+
+
 def test_ssh_itself_needs_to_be_told_the_nodes() -> None:
     """There is no list of nodes to fall back upon, and an address is no name."""
     with pytest.raises(TargetError, match="Name them with --nodes"):

@@ -14,6 +14,7 @@ from gpuassay.evidence.sums import write_sums
 from gpuassay.evidence.writer import add_measurement
 from gpuassay.judge.fact import Unread
 from gpuassay.measure import SURVEYS, TOOLS
+from gpuassay.target import Job, TargetError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from gpuassay.facts import Node
     from gpuassay.judge.catalog import Measurement
     from gpuassay.judge.site import Site
+    from gpuassay.target import Results
 
-    # Runs a command on a node of a live target: node, command, deadline in seconds.
-    Run = Callable[[str, Sequence[str], float], Item]
+    Run = Callable[[Job], Results]
+    """Runs a job on the nodes of a live target. Raises TargetError."""
 
 
 class NotMeasuredError(Exception):
@@ -99,10 +101,17 @@ class Measure:
 
     def _make(self, measurement: Measurement) -> None:
         run = self._consent(measurement)
+        busy = {node.name: node.busy for node in self._nodes if node.busy and measurement.level == "load"}
+        idle = tuple(node.name for node in self._nodes if node.name not in busy)
+        results = {(name, 0): _refused(why) for name, why in busy.items()}
         try:
-            for node in self._nodes:
-                item = self._on(node, measurement, run)
-                add_measurement(self._recording, measurement.name, node.name, item)
+            if idle:
+                argv = TOOLS[measurement.tool].argv(measurement.args)
+                job = Job(measurement.name, argv, idle, deadline_s=measurement.deadline_s)
+                results |= run(job)
+            record(self._recording, measurement.name, _asked(measurement), results)
+        except TargetError as error:
+            raise NotMeasuredError(f"{measurement.name}: {error}") from error
         finally:
             write_sums(self._recording)
 
@@ -113,15 +122,17 @@ class Measure:
             raise NotMeasuredError(f"needs --allow={measurement.level}")
         return self._run
 
-    def _on(self, node: Node, measurement: Measurement, run: Run) -> Item:
-        argv = TOOLS[measurement.tool].argv(measurement.args)
-        busy = node.busy if measurement.level == "load" else ""
-        item = (
-            Item(measurement.name, 1, status="failed", why=f"not run: {busy}; a load needs an idle node")
-            if busy
-            else run(node.name, argv, measurement.deadline_s)
-        )
-        return replace(item, id=measurement.name, seq=1, asked=_asked(measurement))
+
+def record(recording: Path, name: str, asked: Mapping[str, Any], results: Results) -> None:
+    """Keep what came of each rank: item ``NAME`` of its node, or ``NAME/RANK`` where nodes have several."""
+    several = any(local for _, local in results)
+    for (node, local), item in sorted(results.items()):
+        named = replace(item, id=f"{name}/{local}" if several else name, seq=local + 1, asked=asked)
+        add_measurement(recording, name, node, named)
+
+
+def _refused(busy: str) -> Item:
+    return Item("refused", 1, status="failed", why=f"not run: {busy}; a load needs an idle node")
 
 
 def _asked(measurement: Measurement) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,6 @@ from gpuassay.report import results as report
 from gpuassay.suite import THRESHOLDS, Suite, SuiteError, load_suite
 from gpuassay.target import DEADLINE_S
 from gpuassay.target.choice import Wanted, choose
-from gpuassay.target.local import Local
 from gpuassay.target.progress import Tally
 from gpuassay.target.recording import locate
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from gpuassay.earlier import Before
     from gpuassay.evidence.recording import Recording
     from gpuassay.report.results import Document
+    from gpuassay.target import Job, Results, Target
 
 SESSION = pytest.StashKey["Session"]()
 OBSERVE = pytest.StashKey[Observe]()
@@ -129,8 +130,7 @@ def gather(request: Request, suite: Suite, progress: Callable[[str], None]) -> R
     """
     # Whatever can be found wrong is found before anything is touched.
     site = load_site(request.site, suite.catalog) if request.site else undeclared(suite.catalog)
-    nodes = request.nodes or tuple(node for node in site.nodes if node not in site.at(now().date()).out_nodes)
-    target = choose(request.target, Wanted(nodes, request.deadline_s, site.reach, request.host_view))
+    target = _target(request, site.at(now().date()))
     if request.earlier is not None:
         read_recording(locate(request.earlier))
     declared = target.declared()
@@ -143,6 +143,16 @@ def gather(request: Request, suite: Suite, progress: Callable[[str], None]) -> R
     target.gather(writer, Tally(len(declared), progress))
     writer.finish(now())
     return run
+
+
+def _target(request: Request, site: Site) -> Target:
+    """Make the live target; its nodes are those that were named, else those declared and in service."""
+    nodes = request.nodes or tuple(node for node in site.nodes if node not in site.out_nodes)
+    return choose(request.target, Wanted(nodes, request.deadline_s, site.reach, request.host_view))
+
+
+def _run(target: Target, job: Job) -> Results:
+    return target.run(job, Tally(len(job.nodes), lambda _line: None))
 
 
 def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Session:
@@ -160,7 +170,7 @@ def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Sessi
     fleet = read_fleet(recording, site, past(before.recording, site, before.hours) if before else None)
     needs = Needs(site, fleet.nodes)
     bench = Bench(suite.catalog, site, fleet.nodes, needs, request.profile)
-    run = Local().run if request.target == Local.name else None
+    run = None if request.recording else partial(_run, _target(request, site))
     measure = Measure(site, fleet.nodes, folder, run, request.allow)
     stamps = (*_stamps(request, recording, site), *(before.stamps() if before else ()))
     return Session(request, suite, recording, fleet, bench, measure, stamps, before)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Callable, NoReturn, Self
+    from typing import Callable, NoReturn, Self, Sequence
 
 TERM_GRACE_S = 1.0
 KILL_GRACE_S = 2.0
@@ -103,12 +103,12 @@ class Child:
         self.out, self.err, self.news = Stream(cap), Stream(_ERR_CAP), Stream(_NEWS_CAP)
         self.exit: Optional[int] = None
         self.left_behind = False
-        self._ended = False
+        self.ended = False
         parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
             self._live(body, parent)
-        for stream in self._streams:
+        for stream in self.streams:
             os.close(stream.far_end)
 
     def __enter__(self) -> Self:
@@ -123,7 +123,8 @@ class Child:
         self.end()
 
     @property
-    def _streams(self) -> tuple[Stream, Stream, Stream]:
+    def streams(self) -> tuple[Stream, Stream, Stream]:
+        """What it says, on standard output and error and as messages."""
         return self.out, self.err, self.news
 
     def _live(self, body: Callable[[int], None], parent: int) -> NoReturn:
@@ -145,31 +146,7 @@ class Child:
 
     def attend(self, enough: Callable[[], bool], until: float) -> bool:
         """Read what the child says until it is enough; False at ``until`` (monotonic). May raise Stop."""
-        tick_s = _SHORTEST_TICK_S
-        while not enough():
-            left_s = until - time.monotonic()
-            if left_s <= 0:
-                return False
-            heard = self._poll(min(left_s, tick_s))
-            tick_s = _SHORTEST_TICK_S if heard else min(2 * tick_s, _LONGEST_TICK_S)
-        return True
-
-    def _poll(self, seconds: float) -> bool:
-        poll = select.poll()
-        streams = {stream.fd: stream for stream in self._streams if stream.open}
-        for fd in streams:
-            poll.register(fd, select.POLLIN)
-        if not self._ended:
-            poll.register(CALLER.stdout, 0)  # reports only that its reader has gone
-        events = poll.poll(seconds * 1000)
-        for fd, event in events:
-            if fd in streams:
-                streams[fd].take()
-            elif event & (select.POLLERR | select.POLLHUP):
-                CALLER.hang_up()
-        if CALLER.gone and not self._ended:
-            raise Stop
-        return bool(events)
+        return attend((self,), enough, until)
 
     def exited(self) -> bool:
         """Tell whether the child itself has ended. It stays a zombie: so its group's number is not reused."""
@@ -194,22 +171,20 @@ class Child:
 
     def end(self) -> None:
         """End the child and what it started: TERM, KILL, and past that leave it behind."""
-        if self._ended:
-            return
-        self._ended = True
-        for number, grace_s in ((signal.SIGTERM, TERM_GRACE_S), (signal.SIGKILL, KILL_GRACE_S)):
-            if not self.exited():
-                self._signal(number)
-                self.attend(self.exited, time.monotonic() + grace_s)
+        end((self,))
+
+    def bury(self) -> None:
+        """Take note of how it ended, or that it could not be ended, and close what it wrote to."""
         if self.exited():
-            self._signal(signal.SIGKILL)  # what it started and left running
+            self.signal(signal.SIGKILL)  # what it started and left running
             self.exit = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         else:
             self.left_behind = True
-        for stream in self._streams:
+        for stream in self.streams:
             stream.close()
 
-    def _signal(self, number: int) -> None:
+    def signal(self, number: int) -> None:
+        """Send a signal to it and to what it started."""
         try:
             os.killpg(self.pid, number)
         except ProcessLookupError:  # it has not come as far as its own group
@@ -223,6 +198,51 @@ class Child:
         if self.exit is None:
             return "it could not be killed and was left behind"
         return f"exit {self.exit}" if self.exit >= 0 else f"killed by {_name(-self.exit)}"
+
+
+def attend(children: Sequence[Child], enough: Callable[[], bool], until: float) -> bool:
+    """Read what all of them say until it is enough; False at ``until`` (monotonic). May raise Stop."""
+    tick_s = _SHORTEST_TICK_S
+    while not enough():
+        left_s = until - time.monotonic()
+        if left_s <= 0:
+            return False
+        heard = _poll(children, min(left_s, tick_s))
+        tick_s = _SHORTEST_TICK_S if heard else min(2 * tick_s, _LONGEST_TICK_S)
+    return True
+
+
+def end(children: Sequence[Child]) -> None:
+    """End them and what they started, all at once: TERM, KILL, and past that leave them behind."""
+    children = [child for child in children if not child.ended]
+    for child in children:
+        child.ended = True
+    for number, grace_s in ((signal.SIGTERM, TERM_GRACE_S), (signal.SIGKILL, KILL_GRACE_S)):
+        alive = [child for child in children if not child.exited()]
+        for child in alive:
+            child.signal(number)
+        attend(alive, lambda: all(child.exited() for child in alive), time.monotonic() + grace_s)  # noqa: B023
+    for child in children:
+        child.bury()
+
+
+def _poll(children: Sequence[Child], seconds: float) -> bool:
+    poll = select.poll()
+    streams = {stream.fd: stream for child in children for stream in child.streams if stream.open}
+    for fd in streams:
+        poll.register(fd, select.POLLIN)
+    wanted = not all(child.ended for child in children)
+    if wanted:
+        poll.register(CALLER.stdout, 0)  # reports only that its reader has gone
+    events = poll.poll(seconds * 1000)
+    for fd, event in events:
+        if fd in streams:
+            streams[fd].take()
+        elif event & (select.POLLERR | select.POLLHUP):
+            CALLER.hang_up()
+    if CALLER.gone and wanted:
+        raise Stop
+    return bool(events)
 
 
 def send(news: int, message: Any) -> None:

@@ -38,25 +38,34 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 def run(question: Question) -> Answer:
     """Run the command; what it printed is kept also where it failed or ran past its deadline. Raises Stop."""
-    program = question.what[0]
-    with Child(partial(_become, question.what), question.cap) as child:
+    with start(question, environment(os.environ)) as child:
         in_time = child.attend(child.exited, time.monotonic() + question.deadline_s)
+    return answer(question, child, in_time)
+
+
+def start(question: Question, passed_on: Mapping[str, str]) -> Child:
+    """Start the command with this environment."""
+    return Child(partial(_become, question.what, passed_on), question.cap)
+
+
+def answer(question: Question, child: Child, in_time: bool) -> Answer:  # noqa: FBT001 - as attend gives it
+    """Say what came of a command that has been ended."""
+    program = question.what[0]
     if child.news.data:
         refusal = OSError(int(child.news.data), "the program was not started")
         return Answer(status=kind_of(refusal), why=f"{program}: {os.strerror(int(child.news.data))}")
-    answer = _printed(child, question)
+    printed = _printed(child, question)
     if not in_time:
-        return answer._replace(
+        return printed._replace(
             status="timed_out", why=f"no end within {question.deadline_s:g} s; {child.ending}"
         )
     if child.exit in question.fine:
-        return answer
-    return answer._replace(status=_BY_EXIT.get(child.exit or 0, "failed"), why=child.ending)
+        return printed
+    return printed._replace(status=_BY_EXIT.get(child.exit or 0, "failed"), why=child.ending)
 
 
-def _become(argv: tuple[str, ...], news: int) -> None:
+def _become(argv: tuple[str, ...], passed_on: Mapping[str, str], news: int) -> None:
     """Become the command, in the child; or tell the number of the error that prevents it."""
-    passed_on = environment(os.environ)
     try:
         os.execvpe(argv[0], argv, passed_on)  # noqa: S606 - no shell, on purpose
     except OSError as error:

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Gather and send; 1 if nobody waited for the end."""
+    return send_all(gather(QUESTIONS))
+
+
+def send_all(items: Iterable[dict[str, Any]]) -> int:
+    """Send each item as it comes, and how many they were; 1 if nobody waited for the end."""
     os.umask(0o077)
     os.chdir("/")  # hold no file system that somebody wants to unmount
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is left ignored, no child can be waited for
@@ -30,7 +35,7 @@ def main() -> int:
         signal.signal(number, CALLER.hang_up)
     sent = 0
     try:
-        for item in gather(QUESTIONS):
+        for item in items:
             _write(frame({"item": item}))
             sent += 1
         _write(frame({"end": {"items": sent}}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,6 +61,10 @@ class Job:
     deadline_s: float = 600.0
 
 
+Results: TypeAlias = "Mapping[tuple[str, int], Item]"
+"""What came of each rank of a job, by its node and its number there."""
+
+
 class Target(Protocol):
     """One way to reach the nodes of a cluster."""
 
@@ -76,3 +80,15 @@ class Target(Protocol):
 
         An exception, Ctrl-C too, ends all that was started. Raises TargetError, and what ``writer`` raises.
         """
+
+    def run(self, job: Job, progress: Progress) -> Results:
+        """Run a job, and give what came of each rank, also of one that never started.
+
+        An exception, Ctrl-C too, ends all ranks everywhere. Raises TargetError.
+        """
+
+    def plan(self) -> list[str]:
+        """Say in lines what would run where, as whom, and for how long; only reads. Raises TargetError."""
+
+    def clean(self) -> list[str]:
+        """Remove what earlier runs that were killed have left, and give what it was. Raises TargetError."""

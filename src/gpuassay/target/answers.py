@@ -50,6 +50,12 @@ async def ask_all(channels: Iterable[Channel], writer: Writer, progress: Progres
     await asyncio.gather(*map(ask, channels))
 
 
+def planned(deadline_s: float) -> str:
+    """Say in a plan what the probe costs a node."""
+    kib = -(-len(travel.pack()) // 1024)
+    return f"at most {deadline_s:g} s, {kib} KiB sent to each; it reads only, and writes nothing there"
+
+
 class Answers:
     """What the probe of one node has sent, written down as it comes."""
 

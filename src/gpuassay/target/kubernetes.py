@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lightkube.config.kubeconfig import SingleConfig
 
     from gpuassay.judge.reach import KubernetesReach
-    from gpuassay.target import Progress, Writer
+    from gpuassay.target import Job, Progress, Results, Writer
 
 _SILENCE_S = 30.0
 _FORBIDDEN = 403
@@ -81,6 +81,10 @@ class Kubernetes:
             asyncio.run(self._gather(run, writer, progress))
         finally:
             self._remove(run, writer)
+
+    def run(self, job: Job, _progress: Progress) -> Results:
+        """Refuse. Raises TargetError."""
+        raise TargetError(f"{_WORD}: {job.name}: jobs are not run here yet")
 
     def plan(self) -> list[str]:
         """Say what would run where, as whom and for how long. Raises TargetError."""

@@ -8,21 +8,17 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from gpuassay.evidence.item import Item
 from gpuassay.evidence.meta import is_node_name
 from gpuassay.probe import nccl, travel
-from gpuassay.probe.commands import environment, run
-from gpuassay.probe.items import MIB, Question
+from gpuassay.probe.commands import environment
+from gpuassay.probe.launch import devices
 from gpuassay.target import DEADLINE_S
-from gpuassay.target.answers import ask_nodes
+from gpuassay.target.answers import ask_nodes, planned
 from gpuassay.target.channel import Command
+from gpuassay.target.jobs import run_job
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gpuassay.target import Progress, Writer
-
-_MEASURED_BYTES = 16 * MIB
+    from gpuassay.target import Job, Progress, Results, Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +36,23 @@ class Local:
 
     def gather(self, writer: Writer, progress: Progress) -> None:
         """Ask this machine. What the probe could not ask is written down too, with the reason."""
-        passed_on = {**environment(os.environ), **nccl.settings(os.environ)}
-        probe = Command(self.declared()[0], tuple(travel.argv(self.python)), passed_on)
-        ask_nodes([probe], writer, progress, self.deadline_s)
+        ask_nodes([self._python], writer, progress, self.deadline_s)
 
-    def run(self, node: str, argv: Sequence[str], deadline_s: float) -> Item:
-        """Run a command here and give what it printed, also of one that failed or ran past its deadline."""
-        question = Question(node, "command", tuple(argv), "", deadline_s=deadline_s, cap=_MEASURED_BYTES)
-        answer = run(question)._asdict()
-        return Item(id=node, seq=1, **answer)
+    def run(self, job: Job, progress: Progress) -> Results:
+        """Run a job here, through a launcher as anywhere else."""
+        return run_job([self._python], job, progress, "127.0.0.1")
+
+    def plan(self) -> list[str]:
+        """Say what would run where, as whom and for how long."""
+        return [
+            f"{self.declared()[0]}, this machine: the probe in a child process, {planned(self.deadline_s)}"
+        ]
+
+    def clean(self) -> list[str]:
+        """Give what was removed: nothing, for a child process leaves nothing."""
+        return []
+
+    @property
+    def _python(self) -> Command:
+        passed_on = {**environment(os.environ), **nccl.settings(os.environ), **devices(os.environ)}
+        return Command(self.declared()[0], tuple(travel.argv(self.python)), passed_on)

@@ -9,17 +9,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from gpuassay.evidence.meta import is_node_name
+from gpuassay.judge.names import folded
 from gpuassay.probe import travel
 from gpuassay.target import DEADLINE_S, TargetError
-from gpuassay.target.answers import ask_nodes
+from gpuassay.target.answers import ask_nodes, planned
 from gpuassay.target.channel import Command
+from gpuassay.target.jobs import run_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpuassay.evidence.item import Status
     from gpuassay.judge.reach import SshReach
-    from gpuassay.target import Progress, Writer
+    from gpuassay.target import Job, Progress, Results, Writer
     from gpuassay.target.channel import Ending
 
 # The first word on an option counts: these hold whatever the site file and ~/.ssh/config say.
@@ -105,6 +107,25 @@ class Ssh:
     def gather(self, writer: Writer, progress: Progress) -> None:
         """Ask all nodes. One that cannot be reached has a reason for each question."""
         ask_nodes(map(self._connection, self.declared()), writer, progress, self.deadline_s)
+
+    def run(self, job: Job, progress: Progress) -> Results:
+        """Run a job on its nodes, which must know each other by the names that we call them."""
+        return run_job([*map(self._connection, job.nodes)], job, progress)
+
+    def plan(self) -> list[str]:
+        """Say what would run where, as whom and for how long. Raises TargetError."""
+        nodes = self.declared()
+        user = f" as {self.reach.user}" if self.reach.user else ""
+        way = f" through {self.reach.jump}" if self.reach.jump else ""
+        what = f"the probe on {len(nodes)} nodes by ssh{user}{way}"
+        return [
+            f"{folded(nodes)}: {what}, {planned(self.deadline_s)}",
+            "host keys are checked, no agent is forwarded, nobody is asked for a password",
+        ]
+
+    def clean(self) -> list[str]:
+        """Give what was removed: nothing, for what ran ends with its connection."""
+        return []
 
     def _connection(self, node: str) -> Connection:
         remote = shlex.join(travel.argv(self.reach.python))
