@@ -19,6 +19,7 @@ from lightkube.config.kubeconfig import SERVICE_ACCOUNT, KubeConfig, SingleConfi
 from lightkube.config.models import User
 from lightkube.core.exceptions import ConfigError
 
+from gpuassay.facts.text import brief
 from gpuassay.target import TargetError
 
 if TYPE_CHECKING:
@@ -29,7 +30,16 @@ if TYPE_CHECKING:
     from gpuassay.judge.reach import KubernetesReach
 
 _PLUGIN_S = 60.0  # a plugin that waits for somebody at a keyboard waits in vain
-_UNREADABLE = (ConfigError, LookupError, OSError, TypeError, ValueError, msgspec.MsgspecError, yaml.YAMLError)
+_UNREADABLE = (
+    AttributeError,
+    ConfigError,
+    LookupError,
+    OSError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+    yaml.YAMLError,
+)
 
 
 def configuration(reach: KubernetesReach) -> SingleConfig:
@@ -44,11 +54,11 @@ def configuration(reach: KubernetesReach) -> SingleConfig:
             config = KubeConfig.from_file(place)
         else:
             place = Path(SERVICE_ACCOUNT)
-            config = KubeConfig.from_service_account()
+            config = KubeConfig.from_service_account(place)
         found = config.get(reach.context or None)
     except _UNREADABLE as error:
         raise TargetError(
-            f"--target=kubernetes: {place} leads to no cluster ({type(error).__name__}: {error}); "
+            f"--target=kubernetes: {place} leads to no cluster: {brief(f'{type(error).__name__}: {error}')}; "
             "name one file, and if need be a context, in [kubernetes] of the site file or in KUBECONFIG"
         ) from error
     if found is None:
