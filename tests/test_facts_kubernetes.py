@@ -54,7 +54,7 @@ SAMPLES = Path(os.environ.get("GPUASSAY_SAMPLES", Path(__file__).parents[2] / "s
 CAPTURES = SAMPLES / "captures/kube-api"
 
 
-@pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"no samples in {SAMPLES}: set GPUASSAY_SAMPLES")
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the samples are not here: set GPUASSAY_SAMPLES")
 @pytest.mark.parametrize("version", ["1.20.2", "1.36.2"])
 def test_real_servers(version: str) -> None:
     """The nodes of real servers are read as they are: ready, not cordoned, eight GPUs each, some held."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SAMPLES = Path(os.environ.get("GPUASSAY_SAMPLES", Path(__file__).parents[2] / "shared"))
 CAPTURES = SAMPLES / "captures/kube-api"
-NO_SAMPLES = f"no samples in {SAMPLES}: set GPUASSAY_SAMPLES"
+NO_SAMPLES = "the samples are not here: set GPUASSAY_SAMPLES"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason=NO_SAMPLES)
 VERSIONS = {"1.20.2": 20, "1.36.2": 36}
 
