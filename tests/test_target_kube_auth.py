@@ -138,7 +138,7 @@ def test_a_kubeconfig_that_leads_nowhere(tmp_path: Path, text: str | None) -> No
     path = tmp_path / "config"
     if text is not None:
         path.write_text(text, encoding="utf-8")
-    with pytest.raises(TargetError, match=rf"{path} leads to no cluster .*KUBECONFIG"):
+    with pytest.raises(TargetError, match=rf"{path} leads to no cluster: .*KUBECONFIG"):
         declared(path)
 
 
