@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TOKEN = "let-me-in"  # noqa: S105 - of a server that is gone when the test is
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _VERBS = {"POST": "create", "DELETE": "delete"}
 
 
@@ -99,7 +100,7 @@ class ApiServer:
     def _versions(self, group: str) -> tuple[str, ...]:
         if group == "resource.k8s.io":
             return (self.dra,) if self.dra else ()
-        return ("v1",)
+        return ("v1beta1",) if group == "metrics.k8s.io" else ("v1",)
 
     def document(self, path: str) -> Object | None:
         """Answer a question about the server itself; None for one about objects."""
@@ -113,9 +114,19 @@ class ApiServer:
             return {"kind": "APIGroup", "apiVersion": "v1", **answers.group(name, self._versions(name))}
         return None
 
+    def review(self, body: bytes) -> Object:
+        """Tell whether the user may do what a review asks for."""
+        question = json.loads(body)
+        act = question["spec"]["resourceAttributes"]
+        resource = "/".join(filter(None, [act["group"], act["resource"], act["subresource"]]))
+        allowed = self.allows(act["verb"], resource, act["namespace"])
+        return {**question, "metadata": {}, "status": {"allowed": allowed}}
+
     def listed(self, kind: Kind, version: str, namespace: str, query: dict[str, str]) -> Object:
         """Give a page of a list. Raises Refusal for a place in one that has expired."""
         items = self.store.select(kind.plural, namespace, query.get("labelSelector", ""))
+        if kind.kind == "NodeMetrics":  # of each node there is one
+            items = [{"metadata": {"name": one["metadata"]["name"]}, "usage": {}} for one in items]
         begin, metadata = 0, {"resourceVersion": str(self.store.version)}
         if query.get("continue"):
             token = json.loads(base64.b64decode(query["continue"]))
@@ -219,6 +230,8 @@ def _handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:
                     return self._send(200, refused)
             if self.headers.get("Authorization") != f"Bearer {TOKEN}":
                 raise answers.unauthorized()
+            if url.path == _REVIEWS:
+                return self._send(201, server.review(body))
             document = server.document(url.path)
             return self._send(200, document) if document else self._object(url.path, query, body)
 

@@ -31,6 +31,25 @@ KINDS = (
     Kind("ResourceSlice", "resourceslices", namespaced=False, group="resource.k8s.io"),
     Kind("DeviceClass", "deviceclasses", namespaced=False, group="resource.k8s.io"),
     Kind("ResourceClaim", "resourceclaims", namespaced=True, group="resource.k8s.io"),
+    Kind("Service", "services", namespaced=True),
+    Kind("PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True),
+    Kind("ResourceQuota", "resourcequotas", namespaced=True),
+    Kind("CSIDriver", "csidrivers", namespaced=False, group="storage.k8s.io"),
+    Kind("NetworkPolicy", "networkpolicies", namespaced=True, group="networking.k8s.io"),
+    Kind("IngressClass", "ingressclasses", namespaced=False, group="networking.k8s.io"),
+    Kind("PriorityClass", "priorityclasses", namespaced=False, group="scheduling.k8s.io"),
+    Kind("RuntimeClass", "runtimeclasses", namespaced=False, group="node.k8s.io"),
+    Kind("Role", "roles", namespaced=True, group="rbac.authorization.k8s.io"),
+    Kind("ClusterRole", "clusterroles", namespaced=False, group="rbac.authorization.k8s.io"),
+    Kind("RoleBinding", "rolebindings", namespaced=True, group="rbac.authorization.k8s.io"),
+    Kind("ClusterRoleBinding", "clusterrolebindings", namespaced=False, group="rbac.authorization.k8s.io"),
+    Kind(
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        namespaced=False,
+        group="apiextensions.k8s.io",
+    ),
+    Kind("NodeMetrics", "nodes", namespaced=False, group="metrics.k8s.io"),
 )
 
 

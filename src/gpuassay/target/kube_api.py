@@ -64,6 +64,10 @@ class Api:
         """Read one object, or one page of a list. Raises ApiError."""
         return await self._json("GET", path, query=query, again=True)
 
+    async def ask(self, path: str, question: dict[str, Any]) -> dict[str, Any]:
+        """Put a question that is written as an object, of which none is made. Raises ApiError."""
+        return await self._json("POST", path, body=question, again=True)
+
     async def pages(self, path: str, **query: str | int) -> list[dict[str, Any]]:
         """Read a whole list, page by page; a list that expires in between is begun again. Raises ApiError."""
         for left in reversed(range(_RESTARTS)):

@@ -8,31 +8,28 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from gpuassay.evidence.item import Item
 from gpuassay.target.kube_api import ApiError
+from gpuassay.target.kube_offers import OFFERS
+from gpuassay.target.kube_reviews import REVIEWS, may
+from gpuassay.target.kube_shapes import NAMED, PLACED, Ask, Shape, keep
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from gpuassay.target.kube_api import Api
 
-Shape: TypeAlias = "Mapping[str, Shape] | None"
-"""Which keys of an object are kept; of a list, of each entry; None: all of it."""
-
-_NAMED: Mapping[str, Shape] = dict.fromkeys(("name", "uid", "creationTimestamp", "deletionTimestamp"))
-_PLACED: Mapping[str, Shape] = {**_NAMED, "namespace": None}
 _RESOURCES: Mapping[str, Shape] = {"resources": {"requests": None, "limits": None, "claims": None}}
 _NODE: Shape = {
-    "metadata": {**_NAMED, "labels": None},
+    "metadata": {**NAMED, "labels": None},
     "spec": {"unschedulable": None, "taints": None, "providerID": None},
     "status": {"capacity": None, "allocatable": None, "conditions": None, "nodeInfo": None},
 }
 _POD: Shape = {
     "metadata": {
-        **_PLACED,
+        **PLACED,
         "labels": dict.fromkeys(
             (
                 "app",
@@ -50,7 +47,7 @@ _POD: Shape = {
     "status": {"phase": None, "reason": None},
 }
 _WORKLOAD: Shape = {
-    "metadata": _PLACED,
+    "metadata": PLACED,
     "spec": {"replicas": None},
     "status": dict.fromkeys(
         (
@@ -68,7 +65,7 @@ _WORKLOAD: Shape = {
 }
 _STORAGE_CLASS: Shape = {
     "metadata": {
-        **_NAMED,
+        **NAMED,
         "annotations": {
             "storageclass.kubernetes.io/is-default-class": None,
             "storageclass.beta.kubernetes.io/is-default-class": None,
@@ -81,19 +78,9 @@ _STORAGE_CLASS: Shape = {
     "mountOptions": None,
 }
 _CLAIM: Shape = {
-    "metadata": _PLACED,
+    "metadata": PLACED,
     "status": {"allocation": {"devices": {"results": None}}, "reservedFor": {"resource": None, "name": None}},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A list that is asked for; of a ``dynamic`` one the version, and so the path, depends on the server."""
-
-    id: str
-    path: str
-    keep: Shape
-    dynamic: bool = False
 
 
 DRA = "resource.k8s.io"
@@ -106,38 +93,35 @@ ASKS = (
     Ask(
         "kubernetes/namespaces",
         "/api/v1/namespaces",
-        {"metadata": {**_NAMED, "labels": None}, "status": {"phase": None}},
+        {"metadata": {**NAMED, "labels": None}, "status": {"phase": None}},
     ),
     Ask("kubernetes/storageclasses", "/apis/storage.k8s.io/v1/storageclasses", _STORAGE_CLASS),
     Ask("kubernetes/daemonsets", "/apis/apps/v1/daemonsets", _WORKLOAD),
     Ask("kubernetes/deployments", "/apis/apps/v1/deployments", _WORKLOAD),
-    Ask("kubernetes/resourceslices", "resourceslices", {"metadata": _NAMED, "spec": None}, dynamic=True),
-    Ask("kubernetes/deviceclasses", "deviceclasses", {"metadata": _NAMED, "spec": None}, dynamic=True),
+    Ask("kubernetes/resourceslices", "resourceslices", {"metadata": NAMED, "spec": None}, dynamic=True),
+    Ask("kubernetes/deviceclasses", "deviceclasses", {"metadata": NAMED, "spec": None}, dynamic=True),
     Ask("kubernetes/resourceclaims", "resourceclaims", _CLAIM, dynamic=True),
+    *OFFERS,
 )
-VERSION = "/version"
+VERSION, GROUPS = "/version", "/apis"
 
 
-def keep(value: Any, shape: Shape) -> Any:
-    """Reduce what the API gave to what is kept of it; what has no such form is kept out too."""
-    if shape is None:
-        return value
-    if isinstance(value, list):
-        return [keep(entry, shape) for entry in value]
-    if not isinstance(value, dict):
-        return None
-    return {key: keep(value[key], inner) for key, inner in shape.items() if key in value}
+async def ask_cluster(api: Api, namespace: str = "default") -> list[Item]:
+    """Ask everything; what could not be had is an item too, and says why.
 
-
-async def ask_cluster(api: Api) -> list[Item]:
-    """Ask everything; what could not be had is an item too, and says why."""
-    items = [await _item(1, "kubernetes/version", VERSION, api.get(VERSION))]
+    ``namespace`` is where this user works: what he may do there is asked as well.
+    """
+    items = [
+        await _item(1, "kubernetes/version", VERSION, api.get(VERSION)),
+        await _item(2, "kubernetes/groups", GROUPS, api.get(GROUPS)),
+        await _item(3, "kubernetes/access", REVIEWS, may(api, namespace)),
+    ]
     version: str | ApiError
     try:
         version = await dra_version(api)
     except ApiError as error:
         version = error
-    for seq, ask in enumerate(ASKS, start=2):
+    for seq, ask in enumerate(ASKS, start=len(items) + 1):
         path = ask.path
         if ask.dynamic and isinstance(version, ApiError):
             why = str(version)

@@ -128,7 +128,7 @@ class Kubernetes:
             except ApiError as error:
                 if error.code != _FORBIDDEN:  # which is no reason to give up: much else may be allowed
                     raise TargetError(f"{_WORD}: {self._config.cluster.server}: {error}") from error
-            return await ask_cluster(api)
+            return await ask_cluster(api, self.reach.namespace or self._config.namespace)
 
     @cached_property
     def _facts(self) -> Facts:
