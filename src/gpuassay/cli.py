@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gpuassay
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gpuassay.report.results import Document
 
@@ -46,6 +46,9 @@ def _parser() -> argparse.ArgumentParser:
         "folder", type=Path, nargs="?", help="where to (default: a new one in gpuassay-runs/)"
     )
     record.set_defaults(call=_record)
+    clean = commands.add_parser("clean", help="remove from a cluster what runs that were killed have left")
+    _add_reach(clean)
+    clean.set_defaults(call=_clean)
     report = commands.add_parser("report", help="rebuild every report of a run from its journal")
     report.add_argument("run", type=Path, help="the run's folder")
     report.set_defaults(call=_report)
@@ -78,8 +81,9 @@ def _add_reach(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deadline", type=options.duration, default=DEADLINE_S, metavar="TIME", help=options.DEADLINE_HELP
     )
+    parser.add_argument("--host-view", action="store_true", help=options.HOST_VIEW_HELP)
     parser.add_argument(
-        "--site", type=Path, metavar="PATH", help="site file: what was bought; it is kept with the recording"
+        "--site", type=Path, metavar="PATH", help="site file: what was bought, and how it is reached"
     )
 
 
@@ -103,23 +107,51 @@ def _record(options: argparse.Namespace) -> int:
     from gpuassay.suite import load_suite
     from gpuassay.target import TargetError
 
-    request = Request(
-        root=suite_root(),
-        target=options.target,
-        site=options.site,
-        run_dir=options.folder,
-        nodes=options.nodes,
-        deadline_s=options.deadline,
-    )
+    request = Request(root=suite_root(), run_dir=options.folder, **_reach(options))
     interrupt_on_term()
     try:
-        run = gather(request, load_suite(request.root), lambda line: print(line, file=sys.stderr))
+        run = gather(request, load_suite(request.root), _progress())
     except (ConfigError, RecordingError, TargetError) as error:
         return _mistake(error)
     except KeyboardInterrupt:
         print("gpuassay: interrupted; what was recorded so far stays, unsealed", file=sys.stderr)
         return 130
     print(run.recording)
+    return 0
+
+
+def _reach(options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "target": options.target,
+        "site": options.site,
+        "nodes": options.nodes,
+        "deadline_s": options.deadline,
+        "host_view": options.host_view,
+    }
+
+
+def _progress() -> Callable[[str], None]:
+    """Show one line that renews itself, or one a minute where no person looks on."""
+    from gpuassay.target.progress import Paced
+
+    if sys.stderr.isatty():
+        return lambda line: print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+    return Paced(lambda line: print(line, file=sys.stderr, flush=True))
+
+
+def _clean(options: argparse.Namespace) -> int:
+    from gpuassay.judge.config import ConfigError
+    from gpuassay.session import Request, target_of
+    from gpuassay.suite import load_suite
+    from gpuassay.target import TargetError
+
+    request = Request(root=suite_root(), **_reach(options))
+    try:
+        removed = target_of(request, load_suite(request.root)).clean()
+    except (ConfigError, TargetError) as error:
+        return _mistake(error)
+    for line in removed or ["nothing of ours was left"]:
+        print(line)
     return 0
 
 

@@ -19,6 +19,8 @@ NODES_HELP = (
 )
 DEADLINE_HELP = "how long a node may take to answer, such as 90s or 5m (default: 15m)"
 
+HOST_VIEW_HELP = "on Kubernetes, ask from the host's own view: privileged pods with its / mounted read-only"
+
 
 def live_target(text: str) -> str:
     """Take the name of a target that can be asked, or two with a comma."""

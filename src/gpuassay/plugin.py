@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--host-view",
         action="store_true",
-        help="on Kubernetes, ask from the host's own view: privileged pods with its / mounted read-only",
+        help=options.HOST_VIEW_HELP,
     )
     group.addoption("--site", metavar="PATH", help="the site file: what was bought (write --site=PATH)")
     group.addoption(
@@ -66,6 +66,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=frozenset(),
         help="what else than reading you consent to, with commas: touch, contact, load, disrupt, break",
     )
+    group.addoption(
+        "--dry-run",
+        action="store_true",
+        help="only say what would run where, as whom and for how long; nothing is started or written",
+    )
     group.addoption("--require", metavar="TIER", choices=TIERS, help="exit with 1 unless this tier is won")
 
 
@@ -89,16 +94,41 @@ def _levels(text: str) -> frozenset[str]:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Only say what a run would do, if that is what was asked for."""
+    if not config.option.dry_run:
+        return None
+    from gpuassay.planning import plan  # noqa: PLC0415 - as below
+    from gpuassay.suite import load_suite  # noqa: PLC0415
+    from gpuassay.wiring.controller import MISTAKES, request_of  # noqa: PLC0415
+
+    root = _root(config)
+    if root is None:
+        raise pytest.UsageError("--dry-run: no folder of the suite was named")
+    request = request_of(config, root)
+    try:
+        lines = plan(request, load_suite(root, request.thresholds))
+    except MISTAKES as error:
+        raise pytest.UsageError(str(error)) from error
+    print(*(f"gpuassay: {line}" for line in lines), sep="\n")  # noqa: T201 - there is no reporter yet
+    return int(pytest.ExitCode.OK)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the hooks that judge, if pytest's arguments ask for a suite; do nothing otherwise."""
     for phase in PHASES.values():
         config.addinivalue_line("markers", f"{phase}: checks of the {phase} phase (the folder tests_{phase})")
-    try:
-        root = find_root(config.args, config.invocation_params.dir)
-    except SuiteError as error:
-        raise pytest.UsageError(str(error)) from error
+    root = _root(config)
     if root is not None:
         _register(config, root)
+
+
+def _root(config: pytest.Config) -> Path | None:
+    try:
+        return find_root(config.args, config.invocation_params.dir)
+    except SuiteError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -129,8 +129,7 @@ def gather(request: Request, suite: Suite, progress: Callable[[str], None]) -> R
     RecordingError if evidence cannot be written.
     """
     # Whatever can be found wrong is found before anything is touched.
-    site = load_site(request.site, suite.catalog) if request.site else undeclared(suite.catalog)
-    target = _target(request, site.at(now().date()))
+    target = target_of(request, suite)
     if request.earlier is not None:
         read_recording(locate(request.earlier))
     declared = target.declared()
@@ -143,6 +142,12 @@ def gather(request: Request, suite: Suite, progress: Callable[[str], None]) -> R
     target.gather(writer, Tally(len(declared), progress))
     writer.finish(now())
     return run
+
+
+def target_of(request: Request, suite: Suite) -> Target:
+    """Make the live target of a request; it asks nothing yet. Raises ConfigError and TargetError."""
+    site = load_site(request.site, suite.catalog) if request.site else undeclared(suite.catalog)
+    return _target(request, site.at(now().date()))
 
 
 def _target(request: Request, site: Site) -> Target:

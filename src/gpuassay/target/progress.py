@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,3 +40,19 @@ class Tally:
             count += f", {self._troubled} not whole"
         slowest = next(iter(self._last), "")
         return f"{count}; {slowest}: {self._last[slowest]}" if slowest else count
+
+
+class Paced:
+    """Shows the first line at once, and of those that follow one a minute: what a log can bear."""
+
+    def __init__(self, show: Callable[[str], None], every_s: float = 60.0) -> None:
+        self._show = show
+        self._every_s = every_s
+        self._next = 0.0
+
+    def __call__(self, line: str) -> None:
+        """Hear a new line."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + self._every_s
+            self._show(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,7 @@ from gpuassay.session import SESSION, Request, Session, context, gather, now, pr
 from gpuassay.stopping import interrupt_on_term
 from gpuassay.suite import SuiteError, check_id, load_suite
 from gpuassay.target import TargetError
+from gpuassay.target.progress import Paced
 from gpuassay.wiring.judge import cause
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 # Options by which pytest tells of tests and runs none: nothing is gathered then.
 _ONLY_LOOKS = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test", "cacheshow")
+MISTAKES = (ConfigError, SuiteError, RecordingError, TargetError)
+"""What the user can mend; each says where it is and what to do."""
 _COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
@@ -59,8 +63,8 @@ class Controller:
     def pytest_sessionstart(self) -> None:
         """Read the tables, take or read the evidence, and make ready to judge; mistakes end the run here."""
         try:
-            self._start(_request(self._config, self._root))
-        except (ConfigError, SuiteError, RecordingError, TargetError) as error:
+            self._start(request_of(self._config, self._root))
+        except MISTAKES as error:
             raise pytest.UsageError(str(error)) from error
 
     def _start(self, request: Request) -> None:
@@ -126,10 +130,18 @@ class Controller:
             reporter.write_line(f"gpuassay: {line}")
 
     def _progress(self, line: str) -> None:
-        """Show where gathering is: one line that renews itself, and nothing where no person looks on."""
+        """Show where gathering is: one line that renews itself, or one a minute where no person looks on."""
         reporter = self._terminal
-        if reporter is not None and reporter.isatty:
+        if reporter is None:
+            return
+        if reporter.isatty:
             reporter.rewrite(f"gpuassay: {line}", erase=True)
+        elif line:
+            self._now_and_then(line)
+
+    @cached_property
+    def _now_and_then(self) -> Paced:
+        return Paced(self._say)
 
     @property
     def _terminal(self) -> pytest.TerminalReporter | None:
@@ -260,7 +272,8 @@ class Controller:
         )
 
 
-def _request(config: pytest.Config, root: Path) -> Request:
+def request_of(config: pytest.Config, root: Path) -> Request:
+    """Take what the user asked for from the options."""
     folder = config.invocation_params.dir
     option = config.option
 
