@@ -33,6 +33,7 @@ SCHEDULERS = ("slurm", "kubernetes")
 """The words of ``[needs]`` that the evidence of the cluster as a whole decides, if no pool declares them."""
 
 _MONITORS = ("prometheus", "alertmanager", "grafana")
+_LAST_PORT = 65535
 _ROLES = ("home", "data", "scratch", "local")
 
 
@@ -101,7 +102,7 @@ def _address(value: object) -> str:
     """Read where a service is; whatever could hold a secret is refused, for the site file is passed on."""
     text = TEXT.read(value).rstrip("/")
     parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
         raise ValueError
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise ValueError("it may hold neither a user, nor a password, nor a query")
@@ -110,7 +111,8 @@ def _address(value: object) -> str:
 
 def _exporter(value: object) -> str:
     text = TEXT.read(value)
-    if not re.fullmatch(r":[1-9][0-9]{0,4}/[\w./-]*", text):
+    found = re.fullmatch(r":([1-9][0-9]{0,4})/[\w./-]*", text)
+    if found is None or int(found[1]) > _LAST_PORT:
         raise ValueError
     return text
 
