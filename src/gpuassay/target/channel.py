@@ -88,13 +88,15 @@ class Command:
             # An ssh whose reader was killed would notice when it has something to say, and not before.
             preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),
         )
-        helpers = (
+        helpers = [
             asyncio.create_task(_feed(process.stdin, feed)),
             asyncio.create_task(_keep_tail(process.stderr, last_words)),
-        )
+        ]
         try:
             yield process
         finally:
+            # One that blocks while it writes takes no notice of a signal, nor do we of its end.
+            helpers.append(asyncio.create_task(_keep_tail(process.stdout, bytearray())))
             await _end(process)
             for helper in helpers:
                 helper.cancel()

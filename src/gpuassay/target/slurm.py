@@ -186,10 +186,10 @@ class _Step:
     async def talk(self, feed: bytes, deadline_s: float, take: Callable[[bytes], bool]) -> Ending:
         """Talk for as long as the job may run at most."""
         ending = await self.command.talk(feed, min(deadline_s, self.limit_s), take)
-        return _worded(ending)
+        return worded(ending)
 
 
-def _worded(ending: Ending) -> Ending:
+def worded(ending: Ending) -> Ending:
     """Add what Slurm said; a job that found no place was not let in, which is no fault of the node."""
     said = [line for line in ending.last_words.splitlines() if line.startswith(("srun: ", "slurmstepd"))]
     if ending.status != "failed" or not said:
