@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from gpuassay.facts.earlier import Earlier, Past
 from gpuassay.facts.gpu import Gpu
-from gpuassay.facts.kubernetes import Kubernetes
 from gpuassay.facts.link import twins
 from gpuassay.facts.nics import Nic
 from gpuassay.facts.node import Node
 from gpuassay.facts.racks import RackPool, rack_pools
 from gpuassay.facts.rdma import Port
+from gpuassay.facts.seats import Agreement, Seats
+from gpuassay.facts.source import Silence
 from gpuassay.facts.standing import heard
 from gpuassay.facts.volumes import AllShared, DeclaredVolume, ObjectStore
 from gpuassay.judge.fact import Read, Unread
@@ -66,8 +67,15 @@ class Fleet:
     ) -> None:
         """Take the nodes in service, the names of those that are out of it, and the services declared."""
         self._services = services or Services()
+        self.seats = Seats(Silence(Unread("not_asked", "no scheduler was asked")))
         self.nodes = tuple(sorted(nodes, key=lambda node: natural(node.name)))
         self.out = tuple(sorted(out, key=natural))
+
+    @property
+    def agreements(self) -> tuple[Agreement, ...]:
+        """What Slurm and Kubernetes say of each node that Slurm has, those out of service too."""
+        names = sorted([*(node.name for node in self.nodes), *self.out], key=natural)
+        return self.seats.agreements(names)
 
     @cached_property
     def clusters(self) -> tuple[Cluster]:
@@ -148,6 +156,7 @@ def fleet(recording: Recording, site: Site, earlier: Earlier | None = None) -> F
     names = {*site.nodes, *recording.meta.declared, *recording.nodes} - site.out_nodes
     node = _builder(recording, site, earlier)
     found = Fleet(map(node, names), site.out_nodes, site.services)
+    found.seats = Seats(recording.cluster)
     if earlier is not None:
         earlier.meet(found.nodes)
     return found
@@ -161,8 +170,7 @@ def past(recording: Recording, site: Site, hours: float) -> Earlier:
 def _builder(recording: Recording, site: Site, earlier: Earlier | None = None) -> Callable[[str], Node]:
     """Give what makes a node of its name."""
     product_of = _products(site.catalog)
-    listed = Kubernetes(recording.cluster).nodes
-    scheduled = listed.value if isinstance(listed, Read) else {}
+    seats = Seats(recording.cluster)
 
     def node(name: str) -> Node:
         pool = site.pool_of(name)
@@ -170,9 +178,10 @@ def _builder(recording: Recording, site: Site, earlier: Earlier | None = None) -
         made = Node(name, heard(recording.nodes.get(name)), ports, of, product_of)
         made.past = Past(made, earlier)
         made.declared_mounts = site.services.mounts
-        if name in scheduled:
-            made.aliases = (str(scheduled[name].labels.get(_HOST_LABEL, "")),)
-            made.scheduled_boot = scheduled[name].boot_id
+        made.seats, host = seats.has(name), seats.host(name)
+        if isinstance(host, Read):
+            made.aliases = (str(host.value.labels.get(_HOST_LABEL, "")),)
+            made.scheduled_boot = host.value.boot_id
         return made
 
     return node

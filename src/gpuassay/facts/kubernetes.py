@@ -89,6 +89,16 @@ class KubeNode:
         """What its kubelet says that its kernel calls this boot; empty if it does not."""
         return _text(self._status.record("nodeInfo"), "bootID")
 
+    @property
+    def shut(self) -> str:
+        """Why nothing new may run on it; empty if it may."""
+        return "; ".join(filter(None, [self.cordoned, self.not_ready]))
+
+    @property
+    def says(self) -> str:
+        """What Kubernetes says of it, for a reason."""
+        return f"Kubernetes says {self.shut or 'Ready, and not cordoned'}"
+
     @cached_property
     def taints(self) -> tuple[Record, ...]:
         """Its taints."""
@@ -136,6 +146,20 @@ class Kubernetes:
             return listed
         nodes = (KubeNode(record) for record in listed.value)
         return Read({node.name: node for node in nodes if node.name}, listed.evidence)
+
+    @cached_property
+    def places(self) -> Fact[Mapping[str, frozenset[str]]]:
+        """On which nodes pods run that have, or give their host, a name; by that name."""
+        pods = self._listed("pods")
+        if isinstance(pods, Unread):
+            return pods
+        places: dict[str, set[str]] = {}
+        for pod in pods.value:
+            spec = pod.record("spec")
+            if _text(pod.record("status"), "phase") not in _ENDED and _text(spec, "nodeName"):
+                for name in {_text(spec, "hostname"), _text(pod.record("metadata"), "name")}:
+                    places.setdefault(name, set()).add(_text(spec, "nodeName"))
+        return Read({name: frozenset(nodes) for name, nodes in places.items()}, pods.evidence)
 
     def devices(self, node: KubeNode) -> Devices | None:
         """Find the GPUs of a node, of a device plugin or of dynamic resource allocation; None: none."""
@@ -257,8 +281,4 @@ def _of(containers: Iterable[Record], resource: str) -> list[int]:
 def out_of_service(kubernetes: Kubernetes, names: frozenset[str]) -> Mapping[str, str]:
     """Give those of these nodes that are cordoned, each with what Kubernetes says."""
     nodes = kubernetes.nodes.value if isinstance(kubernetes.nodes, Read) else {}
-    return {
-        name: f"Kubernetes says {'; '.join(filter(None, [node.cordoned, node.not_ready]))}"
-        for name, node in nodes.items()
-        if name in names and node.cordoned
-    }
+    return {name: node.says for name, node in nodes.items() if name in names and node.cordoned}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpuassay.facts import amd, amdgpu_log, gpu, host, imex, kernel_log, nvidia, nvlink_fabric
@@ -42,11 +43,13 @@ _SILENT = Unread("not_found", "no evidence from this node")
 class Node(Built):
     """A node. Everything is read from its evidence when it is first asked for.
 
-    ``aliases`` are other names that a scheduler has for it, ``scheduled_boot`` what it has for its boot.
+    ``aliases`` are other names that a scheduler has for it, ``scheduled_boot`` what it has for its boot;
+    ``seats`` tell by which schedulers it is known.
     """
 
     aliases: tuple[str, ...] = ()
     scheduled_boot: str = ""
+    seats: Mapping[str, Fact[bool]] = MappingProxyType({})
 
     def __init__(
         self,
@@ -338,7 +341,7 @@ class Node(Built):
                 return self._nics.unread or Read(bool(self.nics))
             case need if need in _SOFTWARE:
                 return self.versions.has(need)
-        return self._shows_build(need)
+        return self.seats.get(need) or self._shows_build(need)
 
     def sightings(self, domain: str, needs: tuple[str, ...]) -> Mapping[str, Fact[int]]:
         """Count the subjects of a domain, by witness."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from gpuassay.facts.slurm import Slurm, out_of_service
+from gpuassay.facts.seats import Seats
 from gpuassay.facts.source import Silence
 from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Unread
@@ -22,11 +22,11 @@ def scheduled_out(recording: Recording, site: Site) -> tuple[Out, ...]:
     """Give the nodes in service by the site file that the scheduler holds out of it, alike ones together."""
     names = frozenset({*site.nodes, *recording.meta.declared, *recording.nodes} - site.out_nodes)
     alike = defaultdict(list)
-    for name, reason in out_of_service(Slurm(recording.cluster), names).items():
-        alike[reason].append(name)
+    for name, said in Seats(recording.cluster).out_of_service(names).items():
+        alike[said].append(name)
     return tuple(
-        Out(folded(sorted(nodes, key=natural)), frozenset(nodes), None, reason, source="Slurm")
-        for reason, nodes in sorted(alike.items())
+        Out(folded(sorted(nodes, key=natural)), frozenset(nodes), None, reason, source=source)
+        for (source, reason), nodes in sorted(alike.items())
     )
 
 

@@ -85,8 +85,7 @@ def _open(name: str, reach: KubernetesReach, devices: Devices | None = None, tak
 def _closed(node: KubeNode | None, name: str) -> str:
     if node is None:
         return f"Kubernetes has no node {name}"
-    said = "; ".join(filter(None, [node.cordoned, node.not_ready]))
-    return f"Kubernetes says {said}" if said else ""
+    return node.says if node.shut else ""
 
 
 def _taken(facts: Kubernetes, node: str, devices: Devices) -> str:
