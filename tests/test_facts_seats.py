@@ -1,4 +1,4 @@
-"""Slurm and Kubernetes on the same machines: which node is which, who is out of service, whether both agree."""
+"""Slurm and Kubernetes on the same machines: which node is which, who is out, whether both agree."""
 
 from __future__ import annotations
 
@@ -57,9 +57,8 @@ METAL = [
     cluster.cordoned("metal3"),
     cluster.not_ready("metal4"),
 ]
-PODS = [carrier(f"worker-{n}", f"metal{n}") for n in range(1, 4)] + [
-    carrier("slurmd-x", "metal4", "worker-4")
-]
+PODS = [carrier(f"worker-{n}", f"metal{n}") for n in range(1, 4)]
+PODS += [carrier("slurmd-x", "metal4", "worker-4")]
 
 
 def both(**states: str) -> Seats:
@@ -111,7 +110,7 @@ def test_what_was_denied_is_no_agreement(denied: str) -> None:
 
 
 def test_who_is_out_of_service() -> None:
-    """Slurm's word counts for its nodes, with that of Kubernetes beside it; a cordon counts for all others."""
+    """Slurm's word counts for its nodes, with that of Kubernetes beside it; a cordon for all others."""
     seats = both(**IDLE)
     cordon = "cordoned since 2026-11-30T09:00:00Z"
     assert seats.out_of_service(frozenset(IDLE)) == {
