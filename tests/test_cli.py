@@ -69,7 +69,8 @@ def test_record_only_gathers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     status, out, err = called(capsys, "record", f"--site={tmp_path / 'site.toml'}", tmp_path / "run")
 
     assert (status, out) == (0, f"{tmp_path / 'run' / 'recording'}\n")
-    assert [path.name for path in (tmp_path / "run").iterdir()] == ["recording"]
+    left = sorted(path.name for path in (tmp_path / "run").iterdir())
+    assert left == ["live.html", "progress.jsonl", "recording"]
     recording = read_recording(tmp_path / "run" / "recording")
     assert (recording.seal, recording.site_text) == ("sealed", SITE)
     assert (recording.meta.target, len(recording.meta.declared)) == ("local", 1)

@@ -29,8 +29,8 @@ from gpuassay.report import results as report
 from gpuassay.suite import THRESHOLDS, Suite, SuiteError, load_suite
 from gpuassay.target import DEADLINE_S
 from gpuassay.target.choice import Wanted, choose
-from gpuassay.target.progress import Tally
 from gpuassay.target.recording import locate
+from gpuassay.watching import Watch
 
 _STALE = 30  # days without a review before a report says it; docs/decisions.md
 
@@ -139,7 +139,8 @@ def gather(request: Request, suite: Suite, progress: Callable[[str], None]) -> R
         run.recording, meta, request.site.read_text(encoding="utf-8") if request.site else None
     )
     # Cut here, the recording stays readable, and says that it is unfinished.
-    target.gather(writer, Tally(len(declared), progress))
+    with Watch(run, "gathering", declared, progress) as watch:
+        target.gather(writer, watch)
     writer.finish(now())
     return run
 
@@ -156,8 +157,9 @@ def _target(request: Request, site: Site) -> Target:
     return choose(request.target, Wanted(nodes, request.deadline_s, site.reach, request.host_view))
 
 
-def _run(target: Target, job: Job) -> Results:
-    return target.run(job, Tally(len(job.nodes), lambda _line: None))
+def _run(target: Target, run: RunFolder, job: Job) -> Results:
+    with Watch(run, f"measuring {job.name}", job.nodes, lambda _line: None) as watch:
+        return target.run(job, watch)
 
 
 def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Session:
@@ -175,7 +177,7 @@ def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Sessi
     fleet = read_fleet(recording, site, past(before.recording, site, before.hours) if before else None)
     needs = Needs(site, fleet.nodes)
     bench = Bench(suite.catalog, site, fleet.nodes, needs, request.profile)
-    run = None if request.recording else partial(_run, _target(request, site))
+    run = None if request.recording else partial(_run, _target(request, site), RunFolder(folder.parent))
     measure = Measure(site, fleet.nodes, folder, run, request.allow)
     stamps = (*_stamps(request, recording, site), *(before.stamps() if before else ()))
     return Session(request, suite, recording, fleet, bench, measure, stamps, before)

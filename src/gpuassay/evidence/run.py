@@ -104,6 +104,16 @@ class RunFolder:
         return self.path / "journal.jsonl"
 
     @property
+    def progress(self) -> Path:
+        """One line per node that has ended, while evidence is taken."""
+        return self.path / "progress.jsonl"
+
+    @property
+    def live(self) -> Path:
+        """How far the run is, for people; it renews itself."""
+        return self.path / "live.html"
+
+    @property
     def results(self) -> Path:
         """The verdicts, for machines."""
         return self.path / "results.json"

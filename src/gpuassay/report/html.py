@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 def render(results: Results) -> str:
     """Write ``report.html``. The same results give the same bytes: no clock, host or path goes in."""
-    return _environment().get_template("report.html.j2").render(results=results, heat=heat_map(results))
+    environment = page_environment("report.css", "report.js")
+    return environment.get_template("report.html.j2").render(results=results, heat=heat_map(results))
 
 
 @cache
-def _environment() -> Environment:
+def page_environment(style: str, script: str) -> Environment:
+    """Make ready for a page that has this style and script of ours within it, and may have no other."""
     environment = Environment(
         loader=PackageLoader("gpuassay.report"),
         autoescape=True,
@@ -32,7 +34,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style, script = _asset("report.css"), _asset("report.js")
+    style, script = _asset(style), _asset(script)
     environment.globals.update(
         view=view,
         words=words,
