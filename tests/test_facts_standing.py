@@ -92,3 +92,12 @@ def test_a_cluster_with_a_drained_a_down_and_a_busy_node() -> None:
     assert verdicts == {"gpu001": "pass", "gpu002": "unseen", "gpu003": "error"}
     rows = results["checks"]["audit.host.memlock"]["observations"]
     assert {row["where"]: row["verdict"] for row in rows} == {"gpu[001-002]": "pass", "gpu003": "error"}
+
+
+def test_a_node_that_slurm_knows_by_another_host_name(tmp_path: Path) -> None:
+    """It may call itself as Slurm calls it, or its host; by any other name it is another machine."""
+    for place, (hostname, right) in enumerate([("n1", True), ("worker-1", True), ("elsewhere", False)]):
+        host = Item("host", 1, out=b'{"hostname": "%s.example.com"}' % hostname.encode())
+        states = {"n1": "IDLE NodeHostName=worker-1"}
+        (seen,) = fleet(recording(tmp_path / str(place), {"n1": [host]}, states), SITE).nodes
+        assert value(seen.is_called_so) is right

@@ -187,18 +187,19 @@ def test_outside_the_allocation() -> None:
     assert "DRAIN" in refusal(planner("MIXED+DRAIN", allocation=Allocation("5", {"n1": 8})))[1]
 
 
-@pytest.mark.parametrize(
-    ("plan", "words"),
-    [
-        (planner("IDLE+DRAIN"), "no job can run on n1: Slurm says IDLE+DRAIN"),
-        (planner("MIXED"), "no job can run on n1: busy: held by job 7, 12"),
-        (planner(partitions="short"), "may take 15 min, and is given 5, which is all that partition short"),
-    ],
-)
-def test_a_job_that_cannot_be(plan: Planner, words: str) -> None:
-    """A workload gets all of its nodes and all of its time, or is not begun."""
-    with pytest.raises(TargetError, match=words.replace("+", r"\+")):
-        plan.together(["n1"], 900.0)
+def test_a_workload_gets_all_of_a_node_or_nothing() -> None:
+    """Beside another job there is no place for it, nor with a part of the GPUs."""
+    assert isinstance(planner().whole("n1"), Visit)
+    held = planner("ALLOCATED", allocation=Allocation("5", {"n1": 4})).whole("n1")
+    assert held == Refusal("n1", "denied", "job 5 holds 4 of its 8 GPUs")
+    assert planner("MIXED").whole("n1") == Refusal("n1", "denied", "busy: held by job 7, 12")
+
+
+def test_a_job_that_may_not_run_so_long() -> None:
+    """It is not begun, for it would be cut."""
+    words = "may take 15 min, and is given 5, which is all that partition short"
+    with pytest.raises(TargetError, match=words):
+        planner(partitions="short").together(["n1"], 900.0)
 
 
 @pytest.mark.parametrize(

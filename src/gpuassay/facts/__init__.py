@@ -178,9 +178,11 @@ def _builder(recording: Recording, site: Site, earlier: Earlier | None = None) -
         made = Node(name, heard(recording.nodes.get(name)), ports, of, product_of)
         made.past = Past(made, earlier)
         made.declared_mounts = site.services.mounts
-        made.seats, host = seats.has(name), seats.host(name)
+        made.seats, host, slurm = seats.has(name), seats.host(name), seats.slurm.find(name)
+        if slurm is not None:
+            made.aliases = (slurm.name, slurm.hostname)
         if isinstance(host, Read):
-            made.aliases = (str(host.value.labels.get(_HOST_LABEL, "")),)
+            made.aliases += (str(host.value.labels.get(_HOST_LABEL, "")),)
             made.scheduled_boot = host.value.boot_id
         return made
 

@@ -138,13 +138,18 @@ class Slurm:
         return frozenset(word.strip().lower() for word in words.split(",")) - {"", "none"}
 
     def find(self, name: str) -> SlurmNode | None:
-        """Find a node by its name, or by the host name or address that only this one has."""
-        if isinstance(self.nodes, Unread):
-            return None
-        if name in self.nodes.value:
-            return self.nodes.value[name]
-        known = self._aliases.get(name, ())
-        return known[0] if len(known) == 1 else None
+        """Find a node by its name, or by the host name or address that only this one has.
+
+        A name with a domain is looked for without it too.
+        """
+        nodes = self.nodes.value if isinstance(self.nodes, Read) else {}
+        for alias in (name, name.partition(".")[0]):
+            if alias in nodes:
+                return nodes[alias]
+            known = self._aliases.get(alias, ())
+            if len(known) == 1:
+                return known[0]
+        return None
 
     @cached_property
     def _aliases(self) -> Mapping[str, list[SlurmNode]]:

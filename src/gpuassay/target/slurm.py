@@ -22,7 +22,7 @@ from gpuassay.judge.names import expand, folded, natural
 from gpuassay.probe import travel
 from gpuassay.target import TargetError
 from gpuassay.target.answers import ask_nodes, planned
-from gpuassay.target.channel import Command
+from gpuassay.target.channel import Command, Ending
 from gpuassay.target.jobs import run_job
 from gpuassay.target.slurm_client import PATIENCE_S, Client, Cluster
 from gpuassay.target.slurm_plan import Allocation, Planner, Refusal, Visit
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpuassay.target import Job, Progress, Results, Writer
-    from gpuassay.target.channel import Ending
+    from gpuassay.target.channel import Channel
     from gpuassay.target.choice import Wanted
 
 PREFIX = "gpuassay-"
@@ -99,19 +99,25 @@ class Slurm:
             )
         more = ("--cpu-bind=none", *([f"--container-image={job.image}"] if job.image else []))
         try:
-            allocation = self._allocation or self._allocate(job)
-            planner = self._planner(allocation)
-            visits = [planner.whole(node) for node in job.nodes]
-            steps = [self._step(replace(visit, options=(*visit.options, *more))) for visit in visits]
+            planner = self._planner(self._allocation or self._allocate(job))
+            channels: list[Channel] = []
+            for plan in map(planner.whole, job.nodes):
+                if isinstance(plan, Refusal):
+                    channels.append(_Closed(plan))
+                else:
+                    channels.append(self._step(replace(plan, options=(*plan.options, *more))))
             first = self._cluster.find(job.nodes[0])
-            return run_job(steps, job, progress, first.address if first else "")
+            return run_job(channels, job, progress, first.address if first else "")
         finally:
             self._client.cancel(self._job_name, self._job)
 
-    def _allocate(self, job: Job) -> Allocation:
-        """Get all nodes of a job at once. Raises TargetError."""
-        seconds = job.deadline_s + PATIENCE_S  # launchers have to start too
-        options, gpus = self._planner().together(job.nodes, seconds)
+    def _allocate(self, job: Job) -> Allocation | None:
+        """Get the nodes of a job at once, as far as they can be had; None if none can. Raises TargetError."""
+        planner = self._planner()
+        nodes = [node for node in job.nodes if isinstance(planner.whole(node), Visit)]
+        if not nodes:
+            return None
+        options, gpus = planner.together(nodes, job.deadline_s + PATIENCE_S)  # launchers have to start too
         patience_s = self._wanted.reach.slurm.wait_s + PATIENCE_S
         told = self._client.run("salloc", "--no-shell", *options, patience_s=patience_s)
         number = re.search(r"Granted job allocation ([0-9]+)", told.err)
@@ -187,6 +193,22 @@ class _Step:
         """Talk for as long as the job may run at most."""
         ending = await self.command.talk(feed, min(deadline_s, self.limit_s), take)
         return worded(ending)
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """The channel to a node that cannot be had."""
+
+    refusal: Refusal
+
+    @property
+    def node(self) -> str:
+        """The node that it would lead to."""
+        return self.refusal.node
+
+    async def talk(self, _feed: bytes, _deadline_s: float, _take: Callable[[bytes], bool]) -> Ending:
+        """Say why nothing is sent."""
+        return Ending(self.refusal.status, f"was not started: {self.refusal.why}")
 
 
 def worded(ending: Ending) -> Ending:

@@ -115,19 +115,13 @@ class Planner:
         how = f"{what} through partition {partition.name}, at most {minutes} min{limited}"
         return Visit(node, options, limit_s, how, holders)
 
-    def whole(self, node: str) -> Visit:
-        """Plan for a workload, which has to have all that a node has. Raises TargetError."""
+    def whole(self, node: str) -> Visit | Refusal:
+        """Decide for a workload, which has to have all GPUs of its nodes."""
         plan = self.plan(node)
-        if isinstance(plan, Refusal):
-            raise TargetError(f"no job can run on {node}: {plan.why}")
-        if plan.blind:
-            raise TargetError(f"no job can run on {node}: {plan.blind}")
-        return plan
+        return Refusal(node, "denied", plan.blind) if isinstance(plan, Visit) and plan.blind else plan
 
     def together(self, nodes: Sequence[str], seconds: float) -> tuple[tuple[str, ...], Mapping[str, int]]:
         """Give the options of one job for several whole nodes, and its GPUs on each. Raises TargetError."""
-        for node in nodes:
-            self.whole(node)
         known = [found for node in nodes if (found := self.slurm.find(node)) is not None]
         partition = self.partition(known)
         if isinstance(partition, str):
