@@ -65,6 +65,7 @@ class Machine:
 
     name: str
     gpus: tuple[Gpu, ...]
+    aliases: tuple[str, ...] = ()
 
 
 @pytest.fixture(scope="module")

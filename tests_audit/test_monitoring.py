@@ -87,6 +87,44 @@ def test_host_metrics(fleet: Fleet, measure: Measure, observe: Observe) -> None:
             observe(node, present=prometheus.has_host(node))
 
 
+def test_kubernetes_metrics(fleet: Fleet, measure: Measure, observe: Observe) -> None:
+    """Prometheus has what kube-state-metrics says of every node of Kubernetes.
+
+    Only from there can an alert see that a node is not ready, or that its GPUs are no longer allocatable,
+    before a job waits for them.
+
+    Fix: install kube-state-metrics and have it scraped.
+    """
+    for prometheus in measure("prometheus"):
+        for node in fleet.nodes:
+            observe(node, present=prometheus.has_kubernetes_node(node))
+
+
+def test_pod_attribution(measure: Measure, observe: Observe) -> None:
+    """The metrics of a GPU name the pod that uses it.
+
+    Otherwise nobody can say whose work stalls on a GPU, wastes it or breaks it, and a bill by usage cannot be
+    checked by anybody.
+
+    Fix: let the exporter map GPUs to pods (DCGM_EXPORTER_KUBERNETES=true), and keep its labels when scraping.
+    """
+    for cluster in measure("prometheus"):
+        observe(cluster, names_pods=cluster.names_pods)
+
+
+def test_job_attribution(measure: Measure, observe: Observe) -> None:
+    """The metrics of a GPU name the job of Slurm that uses it.
+
+    Otherwise nobody can say whose work stalls on a GPU, wastes it or breaks it, and accounting by usage
+    cannot be checked by anybody.
+
+    Fix: have the prolog write which job has which GPU, and the exporter read it (--hpc-job-mapping-dir);
+    AMD's exporter has its own integration with Slurm.
+    """
+    for cluster in measure("prometheus"):
+        observe(cluster, names_jobs=cluster.names_jobs)
+
+
 def test_alert_rules(measure: Measure, observe: Observe) -> None:
     """Alerts watch the faults of GPUs, their memory, nodes that are gone, and the links; and all rules work.
 

@@ -123,11 +123,11 @@ class Prometheus:
 
     def has_host(self, node: Node) -> Fact[bool]:
         """Whether it has the metrics of node-exporter of a node."""
-        return self._named("hosts", "nodename", node.name)
+        return self._named("hosts", "nodename", node)
 
     def has_kubernetes_node(self, node: Node) -> Fact[bool]:
         """Whether it has what kube-state-metrics says of a node."""
-        return self._named("kubernetes", "node", node.name)
+        return self._named("kubernetes", "node", node)
 
     @property
     def names_pods(self) -> Fact[bool]:
@@ -164,12 +164,13 @@ class Prometheus:
         names = {one.labels.get("__name__", "") for one in found.value}
         return gpu_metrics.missing(names, wanted, found.evidence)
 
-    def _named(self, query: str, label: str, node: str) -> Fact[bool]:
+    def _named(self, query: str, label: str, node: Node) -> Fact[bool]:
         found = self._vector(query)
         if isinstance(found, Unread):
             return found
         names = {gpu_metrics.short(one.labels.get(label, "")) for one in found.value}
-        return Read(gpu_metrics.short(node) in names, found.evidence, f"{len(names)} nodes have them")
+        wanted = {gpu_metrics.short(name) for name in (node.name, *node.aliases) if name}
+        return Read(not wanted.isdisjoint(names), found.evidence, f"{len(names)} nodes have them")
 
     def _attributed(self, query: str) -> Fact[bool]:
         """Tell nothing of GPUs that nobody used: a label comes with the work."""
