@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuassay.target import TARGETS, TargetError
@@ -11,6 +11,7 @@ from gpuassay.target.local import Local
 if TYPE_CHECKING:
     from gpuassay.judge.reach import Reach
     from gpuassay.target import Target
+    from gpuassay.target.kubernetes import Kubernetes
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,10 @@ class Wanted:
     host_view: bool = False
 
 
+TOGETHER = "slurm,kubernetes"
+"""Two ways to the same nodes, which may be taken in one run."""
+
+
 def choose(words: str, wanted: Wanted) -> Target:
     """Make the target of this name. Raises TargetError."""
     match words.split(","):
@@ -32,12 +37,14 @@ def choose(words: str, wanted: Wanted) -> Target:
             return _slurm(wanted)
         case ["kubernetes"]:
             return _kubernetes(wanted)
+        case ["slurm", "kubernetes"] | ["kubernetes", "slurm"]:
+            return _both(wanted)
         case ["ssh"]:
             from gpuassay.target.ssh import Ssh  # noqa: PLC0415 - who audits one machine pays for no other
 
             return Ssh(wanted.nodes, wanted.reach.ssh, wanted.deadline_s)
         case _:
-            raise TargetError(f"--target={words}: expected one of {', '.join(TARGETS)}")
+            raise TargetError(f"--target={words}: expected one of {', '.join(TARGETS)}, or {TOGETHER}")
 
 
 def _slurm(wanted: Wanted) -> Target:
@@ -46,7 +53,15 @@ def _slurm(wanted: Wanted) -> Target:
     return Slurm(wanted)
 
 
-def _kubernetes(wanted: Wanted) -> Target:
+def _both(wanted: Wanted) -> Target:
+    kubernetes = _kubernetes(replace(wanted, nodes=()))  # whose names for them are other ones
+    from gpuassay.target.both import Both  # noqa: PLC0415 - needs both
+    from gpuassay.target.slurm import Slurm  # noqa: PLC0415 - the same
+
+    return Both(Slurm(wanted), kubernetes)
+
+
+def _kubernetes(wanted: Wanted) -> Kubernetes:
     try:
         from gpuassay.target.kubernetes import Kubernetes  # noqa: PLC0415 - what others do not need to have
     except ImportError as error:

@@ -74,11 +74,19 @@ class Kubernetes:
 
         An exception, Ctrl-C too, removes it as well. Raises TargetError, and what ``writer`` raises.
         """
-        run = self._run()
+        self.tell(writer)
+        self.ask(self.declared(), writer, progress)
+
+    def tell(self, writer: Writer) -> None:
+        """Write down what the API server says of the cluster. Raises TargetError."""
         for item in self._asked:
             writer.add_cluster(item)
+
+    def ask(self, nodes: Sequence[str], writer: Writer, progress: Progress) -> None:
+        """Ask nodes by one pod each, and remove all that was made for it; see ``gather``."""
+        run, plans = self._run(), self._plans(nodes)
         try:
-            asyncio.run(self._gather(run, writer, progress))
+            asyncio.run(self._gather(run, plans, writer, progress))
         finally:
             self._remove(run, writer)
 
@@ -88,7 +96,7 @@ class Kubernetes:
 
     def plan(self) -> list[str]:
         """Say what would run where, as whom and for how long. Raises TargetError."""
-        run, plans = self._run(), self._plans()
+        run, plans = self._run(), self._plans(self.declared())
         where = "in a new namespace" if run.owns_namespace else f"in namespace {run.namespace}"
         asked = [plan.node for plan in plans if plan.closed is None]
         lines = [
@@ -157,12 +165,13 @@ class Kubernetes:
             host_view=self.host_view,
         )
 
-    def _plans(self) -> list[Plan]:
-        return [plan_node(self._facts, name, self.reach, self.host_view) for name in self.declared()]
+    def _plans(self, nodes: Sequence[str]) -> list[Plan]:
+        return [plan_node(self._facts, name, self.reach, self.host_view) for name in nodes]
 
-    async def _gather(self, run: kube_objects.Run, writer: Writer, progress: Progress) -> None:
+    async def _gather(
+        self, run: kube_objects.Run, plans: Sequence[Plan], writer: Writer, progress: Progress
+    ) -> None:
         withheld = Withheld(writer)
-        plans = self._plans()
         async with self._api() as api:
             if any(plan.closed is None for plan in plans):
                 await _prepare(api, run)
