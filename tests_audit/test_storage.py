@@ -1,6 +1,6 @@
 """Storage: file systems for all nodes, those of each node's own, and objects."""
 
-from gpuassay.fixtures import Fleet, Observe
+from gpuassay.fixtures import Fleet, Measure, Observe
 
 
 def test_network_mounts(fleet: Fleet, observe: Observe) -> None:
@@ -85,3 +85,33 @@ def test_scratch_on_nvme(fleet: Fleet, observe: Observe) -> None:
     for node in fleet.nodes:
         for volume in node.local_mounts:
             observe(volume, on_nvme=volume.on_nvme)
+
+
+def test_s3_objects(measure: Measure, observe: Observe) -> None:
+    """Object storage keeps what it is given, shows it at once, and lets go of what is deleted.
+
+    Checkpoints and data sets are written by one program and read by the next. What is listed late, read
+    old, or lost after the store has confirmed it breaks a job that did nothing wrong. Some twenty objects are
+    put, read whole and in part, listed, replaced, sent in parts and deleted; all of it is removed again.
+
+    Fix: show the provider the operation and its error. A gateway or cache before the store is the usual cause
+    of what is late or old.
+    """
+    for volume in measure("s3"):
+        observe(volume, refused=volume.refused, lost=volume.lost, wrong_bytes=volume.wrong_bytes)
+        observe(volume, not_listed=volume.not_listed, undeleted=volume.undeleted)
+        observe(volume, other_tags=volume.other_tags, left_behind=volume.left_behind)
+
+
+def test_s3_access(measure: Measure, observe: Observe) -> None:
+    """Nobody reads, lists or writes objects without a key, and the way to them is encrypted.
+
+    A bucket that answers everybody gives away data sets and weights, or lets strangers put their own in
+    their place. Over plain HTTP, whoever is on the way can read them and change them.
+
+    Fix: block public access to the bucket, and take away grants to everybody. Use an https:// endpoint with
+    a certificate that programs can verify; for one of your own authority set AWS_CA_BUNDLE.
+    """
+    for volume in measure("s3"):
+        observe(volume, read_by_anybody=volume.read_by_anybody, listed_by_anybody=volume.listed_by_anybody)
+        observe(volume, written_by_anybody=volume.written_by_anybody, encrypted=volume.encrypted)

@@ -18,6 +18,7 @@ from gpuassay.measure.grafana import GrafanaSurvey
 from gpuassay.measure.metadata import Metadata
 from gpuassay.measure.prometheus import PrometheusSurvey
 from gpuassay.measure.rvs import Rvs
+from gpuassay.measure.s3 import S3Survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -68,4 +69,5 @@ SURVEYS: Mapping[str, Survey] = {
     "exporters": ExportersSurvey(),
     "grafana": GrafanaSurvey(),
     "prometheus": PrometheusSurvey(),
+    "s3": S3Survey(),
 }
