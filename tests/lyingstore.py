@@ -64,6 +64,13 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
+    def handle_expect_100(self) -> bool:
+        """Let a client that asks first send its object."""
+        self.send_response_only(100)
+        self.end_headers()
+        self.wfile.flush()
+        return True
+
     def _asked(self) -> tuple[str, str, dict[str, str]]:
         url = urlsplit(self.path)
         bucket, _, key = url.path.lstrip("/").partition("/")
