@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from gpuassay.evidence.item import Item
 
+KEY, SECRET = "TEST_ACCESS", "TEST_SECRET"
 COUNTS = ("refused", "lost", "wrong_bytes", "other_tags", "not_listed", "undeleted", "left_behind")
 ACCESS = ("read_by_anybody", "listed_by_anybody", "written_by_anybody")
 
@@ -33,14 +34,13 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_PROFILE", "AWS_CA_BUNDLE", "HTTP_PROXY", "http_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
-    monkeypatch.setenv("TEST_ACCESS", seaweed.ACCESS_KEY)
-    monkeypatch.setenv("TEST_SECRET", seaweed.SECRET_KEY)
+    monkeypatch.setenv(KEY, seaweed.ACCESS_KEY)
+    monkeypatch.setenv(SECRET, seaweed.SECRET_KEY)
 
 
-def declared(endpoint: str, bucket: str = "acceptance", **more: str) -> Services:
-    """Give a site that has this store."""
-    keys = {"access_key": "TEST_ACCESS", "secret_key": "TEST_SECRET", **more}
-    return Services(s3=S3(endpoint, bucket, **keys))
+def declared(endpoint: str, bucket: str = "acceptance", *, key: str = KEY, secret: str = SECRET) -> Services:
+    """Give a site that has this store, and the variables of its keys."""
+    return Services(s3=S3(endpoint, bucket, access_key=key, secret_key=secret))
 
 
 def asked(services: Services, deadline_s: float = 60) -> list[Item]:
@@ -85,7 +85,7 @@ def test_wrong_keys_are_told_and_nothing_is_tried(
     store: seaweed.Seaweed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the keys may not see is unseen, and no step after it is guessed."""
-    monkeypatch.setenv("TEST_SECRET", "another-secret-key")
+    monkeypatch.setenv(SECRET, "another-secret-key")
     items = asked(declared(store.endpoint, bucket=""))
     assert [item.id for item in items] == ["endpoint", "bucket", "removed"]
     found = trial(items)
@@ -205,10 +205,10 @@ def test_a_way_that_cannot_be_trusted() -> None:
 
 def test_what_is_missing_here_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """No key, no name of one, and no library: not run, and nothing is pressed on the store."""
-    unset = trial(asked(declared("http://127.0.0.1:1", access_key="NOT_SET_HERE")))
+    unset = trial(asked(declared("http://127.0.0.1:1", key="NOT_SET_HERE")))
     assert unread(unset.lost).kind == "not_asked"
     assert "NOT_SET_HERE is not set" in unread(unset.encrypted).why
-    assert "[s3] secret_key" in unread(trial(asked(declared("http://127.0.0.1:1", secret_key=""))).lost).why
+    assert "[s3] secret_key" in unread(trial(asked(declared("http://127.0.0.1:1", secret=""))).lost).why
     monkeypatch.setitem(sys.modules, "gpuassay.measure.s3store", None)
     assert "pip install 'gpuassay[s3]'" in unread(trial(asked(declared("http://127.0.0.1:1"))).lost).why
 
@@ -222,8 +222,8 @@ def test_nothing_is_asked_where_no_store_is_declared() -> None:
 def honest_answers() -> dict[str, Item]:
     """Give what an honest store answers, by step."""
     with pytest.MonkeyPatch.context() as patch, lyingstore.running() as honest:
-        patch.setenv("TEST_ACCESS", "a key")
-        patch.setenv("TEST_SECRET", "a secret")
+        patch.setenv(KEY, "a key")
+        patch.setenv(SECRET, "a secret")
         return {item.id: item for item in asked(declared(honest.endpoint))}
 
 

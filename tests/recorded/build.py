@@ -15,7 +15,7 @@ from gpuassay.evidence.item import Item
 from gpuassay.evidence.meta import Meta
 from gpuassay.evidence.writer import RecordingWriter, add_measurement
 from gpuassay.judge.names import expand
-from recorded import cpu_vm, gb300, hgx_b200, hgx_h200, mi300x_cpx, mi355x, vm_h200
+from recorded import cpu_vm, gb300, hgx_b200, hgx_h200, mi300x_cpx, mi355x, objects, vm_h200
 from recorded.description import EARLIER, FIXTURES, DescriptionError, describe, healthy
 from recorded.overlay import OverlayError
 
@@ -36,7 +36,12 @@ MODELS: dict[str, Callable[[str, int], list[Item]]] = {
     "vm_h200": vm_h200.node,
 }
 # What the services of such a cluster answer; ids are survey/NAME/ITEM.
-SERVICES: dict[str, Callable[[Sequence[str]], list[Item]]] = {"hgx_b200_monitored": hgx_b200.services}
+SERVICES: dict[str, Callable[[Sequence[str]], list[Item]]] = {
+    "gb300_rack": objects.services,
+    "hgx_b200": objects.services,
+    "hgx_b200_monitored": lambda names: [*hgx_b200.services(names), *objects.services(names)],
+    "mi355x": objects.services,
+}
 CACHE = Path(__file__).parents[2] / "build" / "recorded"
 SITE = "site.toml"
 

@@ -10,14 +10,14 @@ from gpuassay.measure import SURVEYS
 from recorded.items import library, made_up
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpuassay.evidence.item import Item
 
 SIZES = {"empty": 0, "one byte": 1, "deep/er/object": 65536, "large": 1 << 20}
 
 
-def items() -> list[Item]:
+def services(_names: Sequence[str]) -> list[Item]:
     """Return the answers of the survey, step by step, for a bucket that was there before."""
     asked = {"survey": "s3", "method": SURVEYS["s3"].method, "args": {}}
     return [replace(library(f"survey/s3/{step}", "", told), asked=asked) for step, told in _steps()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -164,7 +165,7 @@ class Trial:
         """Give up uploads that were not completed. One that was is unknown by now."""
         for upload in self._uploads:
             where = {"Bucket": self.bucket, "Key": self._key(_MULTIPART), "UploadId": upload}
-            yield _unless_absent(lambda where=where: self._client.abort_multipart_upload(**where))
+            yield _unless_absent(partial(self._client.abort_multipart_upload, **where))
 
     def _delete_listed(self) -> Iterator[object]:
         for key in {*map(self._key, self._sent), *map(_key_of, self._listed())}:
