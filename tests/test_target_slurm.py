@@ -262,7 +262,7 @@ def test_what_is_left_of_a_run_that_is_killed_can_be_removed(cluster: Cluster, t
     """After SIGKILL, cleaning finds our jobs by their names, and ends them and no other."""
     pid = hang(cluster, tmp_path / "begun")
     cluster.slurm.run("kill", "-9", str(pid))
-    cluster.slurm.run(sys.executable, "-c", PLAN, "clean")
+    cluster.slurm.run(*GPUASSAY, "clean", "--target=slurm")
     cluster.slurm.assert_nothing_runs()
     theirs = cluster.slurm.run("squeue", "--noheader", "--name=theirs", "--format=%N").stdout.split()
     assert sorted(theirs) == ["n10", "n4"]
