@@ -81,6 +81,7 @@ def _add_reach(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deadline", type=options.duration, default=DEADLINE_S, metavar="TIME", help=options.DEADLINE_HELP
     )
+    parser.add_argument("--budget", type=options.duration, metavar="TIME", help=options.BUDGET_HELP)
     parser.add_argument("--host-view", action="store_true", help=options.HOST_VIEW_HELP)
     parser.add_argument(
         "--site", type=Path, metavar="PATH", help="site file: what was bought, and how it is reached"
@@ -101,8 +102,9 @@ def _run(arguments: list[str]) -> int:
 
 def _record(options: argparse.Namespace) -> int:
     from gpuassay.evidence.recording import RecordingError
+    from gpuassay.gathering import gather
     from gpuassay.judge.config import ConfigError
-    from gpuassay.session import Request, gather
+    from gpuassay.session import Request
     from gpuassay.stopping import interrupt_on_term
     from gpuassay.suite import load_suite
     from gpuassay.target import TargetError
@@ -121,12 +123,15 @@ def _record(options: argparse.Namespace) -> int:
 
 
 def _reach(options: argparse.Namespace) -> dict[str, Any]:
+    from gpuassay.options import until
+
     return {
         "target": options.target,
         "site": options.site,
         "nodes": options.nodes,
         "deadline_s": options.deadline,
         "host_view": options.host_view,
+        "until": until(options.budget),
     }
 
 
@@ -140,8 +145,9 @@ def _progress() -> Callable[[str], None]:
 
 
 def _clean(options: argparse.Namespace) -> int:
+    from gpuassay.gathering import target_of
     from gpuassay.judge.config import ConfigError
-    from gpuassay.session import Request, target_of
+    from gpuassay.session import Request
     from gpuassay.suite import load_suite
     from gpuassay.target import TargetError
 

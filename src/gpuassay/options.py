@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+import time
 from pathlib import Path
 
 from gpuassay.judge.config import DURATION
@@ -19,6 +21,7 @@ NODES_HELP = (
 )
 DEADLINE_HELP = "how long a node may take to answer, such as 90s or 5m (default: 15m)"
 
+BUDGET_HELP = "how long asking and measuring may take in all, such as 15m; what does not fit is not run"
 HOST_VIEW_HELP = "on Kubernetes, ask from the host's own view: privileged pods with its / mounted read-only"
 
 
@@ -36,6 +39,11 @@ def nodes(text: str) -> tuple[str, ...]:
         return listed(path.read_text(encoding="utf-8")) if path.is_file() else expand(text)
     except (OSError, ValueError) as error:
         raise argparse.ArgumentTypeError(f"{text}: {error}") from error
+
+
+def until(budget_s: float | None) -> float:
+    """Give when a budget ends that begins now, by the monotonic clock; without one, never."""
+    return math.inf if budget_s is None else time.monotonic() + budget_s
 
 
 def duration(text: str) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from gpuassay.gathering import target_of
 from gpuassay.measure import TOOLS
-from gpuassay.session import target_of
 
 if TYPE_CHECKING:
     from gpuassay.judge.catalog import Measurement

@@ -34,6 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="TIME",
         help=options.DEADLINE_HELP,
     )
+    group.addoption("--budget", type=options.duration, metavar="TIME", help=options.BUDGET_HELP)
     group.addoption(
         "--host-view",
         action="store_true",
@@ -100,7 +101,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         return None
     from gpuassay.planning import plan  # noqa: PLC0415 - as below
     from gpuassay.suite import load_suite  # noqa: PLC0415
-    from gpuassay.wiring.controller import MISTAKES, request_of  # noqa: PLC0415
+    from gpuassay.wiring.asked import MISTAKES, request_of  # noqa: PLC0415
 
     root = _root(config)
     if root is None:

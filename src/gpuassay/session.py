@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
-from functools import partial
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,12 @@ import pytest
 from gpuassay import __version__
 from gpuassay.earlier import load as load_earlier
 from gpuassay.earlier import stamp as _stamp
-from gpuassay.evidence.recording import Meta, read_recording
+from gpuassay.evidence.recording import read_recording
 from gpuassay.evidence.run import RunFolder
-from gpuassay.evidence.writer import RecordingWriter
 from gpuassay.facts import Fleet, past
 from gpuassay.facts import fleet as read_fleet
 from gpuassay.facts.standing import scheduled_out
+from gpuassay.gathering import runner
 from gpuassay.judge.bench import Bench
 from gpuassay.judge.needs import Needs
 from gpuassay.judge.observe import Observe
@@ -28,19 +28,16 @@ from gpuassay.measuring import Measure, NotMeasuredError
 from gpuassay.report import results as report
 from gpuassay.suite import THRESHOLDS, Suite, SuiteError, load_suite
 from gpuassay.target import DEADLINE_S
-from gpuassay.target.choice import Wanted, choose
 from gpuassay.target.recording import locate
-from gpuassay.watching import Watch
 
 _STALE = 30  # days without a review before a report says it; docs/decisions.md
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from gpuassay.earlier import Before
     from gpuassay.evidence.recording import Recording
     from gpuassay.report.results import Document
-    from gpuassay.target import Job, Results, Target
 
 SESSION = pytest.StashKey["Session"]()
 OBSERVE = pytest.StashKey[Observe]()
@@ -51,7 +48,10 @@ ACCEPTANCE = "acceptance"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the user asked for: absolute paths, and words; no ``nodes``: those of the site file or target."""
+    """What the user asked for: absolute paths, and words; no ``nodes``: those of the site file or target.
+
+    ``until``, by the monotonic clock, is when gathering and measuring have to be over.
+    """
 
     root: Path
     target: str = "local"
@@ -63,6 +63,7 @@ class Request:
     deadline_s: float = DEADLINE_S
     host_view: bool = False
     allow: frozenset[str] = frozenset()
+    until: float = math.inf
     earlier: Path | None = None
     folder: Path = field(default_factory=Path.cwd)
 
@@ -122,46 +123,6 @@ class Session:
         return outcome
 
 
-def gather(request: Request, suite: Suite, progress: Callable[[str], None]) -> RunFolder:
-    """Take the evidence of a live target into the folder of a new run, and seal it.
-
-    Raises ConfigError for a site file with mistakes, TargetError if the cluster cannot be reached,
-    RecordingError if evidence cannot be written.
-    """
-    # Whatever can be found wrong is found before anything is touched.
-    target = target_of(request, suite)
-    if request.earlier is not None:
-        read_recording(locate(request.earlier))
-    declared = target.declared()
-    run = RunFolder.create(request.run_dir, now())
-    meta = Meta(target=target.name, probe=__version__, declared=declared, begin=now())
-    writer = RecordingWriter(
-        run.recording, meta, request.site.read_text(encoding="utf-8") if request.site else None
-    )
-    # Cut here, the recording stays readable, and says that it is unfinished.
-    with Watch(run, "gathering", declared, progress) as watch:
-        target.gather(writer, watch)
-    writer.finish(now())
-    return run
-
-
-def target_of(request: Request, suite: Suite) -> Target:
-    """Make the live target of a request; it asks nothing yet. Raises ConfigError and TargetError."""
-    site = load_site(request.site, suite.catalog) if request.site else undeclared(suite.catalog)
-    return _target(request, site.at(now().date()))
-
-
-def _target(request: Request, site: Site) -> Target:
-    """Make the live target; its nodes are those that were named, else those declared and in service."""
-    nodes = request.nodes or tuple(node for node in site.nodes if node not in site.out_nodes)
-    return choose(request.target, Wanted(nodes, request.deadline_s, site.reach, request.host_view))
-
-
-def _run(target: Target, run: RunFolder, job: Job) -> Results:
-    with Watch(run, f"measuring {job.name}", job.nodes, lambda _line: None) as watch:
-        return target.run(job, watch)
-
-
 def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Session:
     """Read a recording and make ready to judge it.
 
@@ -177,7 +138,7 @@ def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Sessi
     fleet = read_fleet(recording, site, past(before.recording, site, before.hours) if before else None)
     needs = Needs(site, fleet.nodes)
     bench = Bench(suite.catalog, site, fleet.nodes, needs, request.profile)
-    run = None if request.recording else partial(_run, _target(request, site), RunFolder(folder.parent))
+    run = None if request.recording else runner(request, site, RunFolder(folder.parent))
     measure = Measure(site, fleet.nodes, folder, run, request.allow)
     stamps = (*_stamps(request, recording, site), *(before.stamps() if before else ()))
     return Session(request, suite, recording, fleet, bench, measure, stamps, before)
@@ -294,8 +255,3 @@ def _stamps(request: Request, recording: Recording, site: Site) -> list[tuple[st
 def _day(recording: Recording) -> date:
     """Give the day by which waivers and outages are dated; without one they have all expired."""
     return recording.meta.clock.date() if recording.meta.clock else date.max
-
-
-def now() -> datetime:
-    """Read the wall clock. Only gathering may: judging goes by the recording's own time."""
-    return datetime.now(UTC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,8 +37,16 @@ class Watch:
     Use it as a context: leaving it says that this part of the run is over.
     """
 
-    def __init__(self, run: RunFolder, what: str, nodes: Sequence[str], show: Callable[[str], None]) -> None:
-        """Take what is being done, on which nodes, and what shows a line."""
+    def __init__(
+        self,
+        run: RunFolder,
+        what: str,
+        nodes: Sequence[str],
+        show: Callable[[str], None],
+        until: float = math.inf,
+    ) -> None:
+        """Take what is being done, on which nodes, what shows a line, and when it has to be over."""
+        self._until = until
         self._run = run
         self._what = what
         self._nodes = {node: _Node() for node in nodes}
@@ -79,6 +88,10 @@ class Watch:
         append_line(self._run.progress, dump_json({**event, "why": problem} if problem else event))
         self._tally.ended(node, problem)
         self._draw_at_times()
+
+    def left_s(self) -> float:
+        """Say how much time is left for all of it, in seconds."""
+        return self._until - time.monotonic()
 
     def _draw_at_times(self) -> None:
         if time.monotonic() - self._drawn >= _REDRAWN_S:

@@ -56,7 +56,8 @@ def take(evidence: Evidence, item_id: str) -> Fact[Item]:
         if evidence.problems:
             why = f"{item_id} is missing, and this node's evidence is damaged: {brief(evidence.problems[0])}"
             return Unread("garbled", why)
-        return Unread("not_asked", f"{item_id} was not asked for")
+        stopped = evidence.item("stopped")  # by whoever asked, for want of time
+        return Unread("not_asked", brief(stopped.why) if stopped else f"{item_id} was not asked for")
     if item.status != "ok":
         return Unread(
             item.status, brief(item.why or item.err) or f"{item_id}: {item.status}", evidence.ref(item)

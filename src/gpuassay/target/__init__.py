@@ -33,13 +33,16 @@ class Writer(Protocol):
 
 
 class Progress(Protocol):
-    """What is told how far each node is; ``target.progress.Tally`` is one."""
+    """What is told how far each node is, and tells how long it may go on, as ``target.progress.Tally``."""
 
     def answered(self, node: str, words: str) -> None:
         """Hear what a node answered last, in words."""
 
     def ended(self, node: str, problem: str) -> None:
         """Hear that nothing more will come from a node, and why, if it is before its time."""
+
+    def left_s(self) -> float:
+        """Say how much time is left for all of it, in seconds; infinite where nobody has set a bound."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 WIDTH = 64
 """How many nodes are asked at once: what one machine can start and a scheduler likes to be asked."""
 
+STOPPED = "stopped"
+"""The item that says that whoever asked has stopped, and why."""
+
 _MOST_ITEMS = 10 * len(QUESTIONS)
 
 
@@ -44,8 +47,13 @@ async def ask_all(channels: Iterable[Channel], writer: Writer, progress: Progres
     async def ask(channel: Channel) -> None:
         answers = Answers(channel.node, writer, progress)
         async with places:
-            ending = await channel.talk(feed, deadline_s, answers.take)
-        answers.close(ending)
+            left_s = progress.left_s()
+            if left_s > 0:
+                ending = await channel.talk(feed, min(deadline_s, left_s), answers.take)
+        if left_s <= 0 or (ending.status == "timed_out" and progress.left_s() <= 0):
+            answers.stop("the budget was used up before this node had answered")
+        else:
+            answers.close(ending)
 
     await asyncio.gather(*map(ask, channels))
 
@@ -90,6 +98,11 @@ class Answers:
             for question in QUESTIONS:
                 if question.id not in self._status and self._status.get(question.unless) != "ok":
                     self._add(Item(question.id, self._seq + 1, status, question.asked, why=why))
+        self._progress.ended(self._node, why)
+
+    def stop(self, why: str) -> None:
+        """Write down that no more was asked, and why; what did not come is then no fault of the node."""
+        self._add(Item(STOPPED, self._seq + 1, "ok", {"library": "probe"}, why=why))
         self._progress.ended(self._node, why)
 
     def _take(self, answer: dict[str, Any]) -> None:

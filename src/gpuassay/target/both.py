@@ -45,7 +45,7 @@ class Both:
         self.slurm.gather(first, progress)
         carried = self._carried(first)
         if carried:
-            self._ask(carried, first)
+            self._ask(carried, first, progress)
 
     def run(self, job: Job, progress: Progress) -> Results:
         """Run a job through Slurm, which holds the GPUs. Raises TargetError."""
@@ -72,10 +72,10 @@ class Both:
         hosts = ((name, seats.host(name)) for name in sorted(again))
         return {host.value.name: name for name, host in hosts if isinstance(host, Read)}
 
-    def _ask(self, carried: Mapping[str, str], first: Kept) -> None:
+    def _ask(self, carried: Mapping[str, str], first: Kept, progress: Progress) -> None:
         """Ask by pods; where none can be made, what Slurm brought stays, and the recording says why."""
         try:
-            self.kubernetes.ask(tuple(carried), Second(first, carried), Unheard())
+            self.kubernetes.ask(tuple(carried), Second(first, carried), Unheard(progress))
         except TargetError as error:
             first.fail("kubernetes/pods-of-this-run", str(error))
 
@@ -131,8 +131,15 @@ class Second:
         self.first.add_cluster(item)
 
 
+@dataclass(frozen=True, slots=True)
 class Unheard:
     """Hears of progress and says nothing: each node was counted when the first way was done with it."""
+
+    progress: Progress
+
+    def left_s(self) -> float:
+        """Say how much time is left."""
+        return self.progress.left_s()
 
     def answered(self, node: str, words: str) -> None:
         """Hear what a node answered last."""

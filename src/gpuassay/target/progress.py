@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,10 @@ class Tally:
         self._done += 1
         self._troubled += bool(problem)
         self._show(self.line)
+
+    def left_s(self) -> float:
+        """Say how much time is left for all of it, in seconds: this one has no end."""
+        return math.inf
 
     @property
     def line(self) -> str:

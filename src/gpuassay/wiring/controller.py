@@ -12,17 +12,17 @@ import pytest
 from gpuassay.evidence.files import RecordingError, write_atomic
 from gpuassay.evidence.run import Journal, RunFolder
 from gpuassay.evidence.sums import check_sums
+from gpuassay.gathering import gather, now
 from gpuassay.judge.catalog import TIERS
-from gpuassay.judge.config import ConfigError
 from gpuassay.report import pytest_html, terminal
 from gpuassay.report.files import write_reports
 from gpuassay.report.results import assemble, failed_outcome, graver, is_red
 from gpuassay.report.words import plural, status
-from gpuassay.session import SESSION, Request, Session, context, gather, now, prepare
+from gpuassay.session import SESSION, Request, Session, context, prepare
 from gpuassay.stopping import interrupt_on_term
-from gpuassay.suite import SuiteError, check_id, load_suite
-from gpuassay.target import TargetError
+from gpuassay.suite import check_id, load_suite
 from gpuassay.target.progress import Paced
+from gpuassay.wiring.asked import MISTAKES, request_of
 from gpuassay.wiring.judge import cause
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 # Options by which pytest tells of tests and runs none: nothing is gathered then.
 _ONLY_LOOKS = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test", "cacheshow")
-MISTAKES = (ConfigError, SuiteError, RecordingError, TargetError)
-"""What the user can mend; each says where it is and what to do."""
 _COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
@@ -270,30 +268,6 @@ class Controller:
         cells[1:1] = pytest_html.row_cells(
             str(properties.get("verdict", "")), str(properties.get("tier", ""))
         )
-
-
-def request_of(config: pytest.Config, root: Path) -> Request:
-    """Take what the user asked for from the options."""
-    folder = config.invocation_params.dir
-    option = config.option
-
-    def path(text: str | None) -> Path | None:
-        return folder / text if text else None
-
-    return Request(
-        root=root,
-        target=option.target,
-        site=path(option.site),
-        thresholds=path(option.thresholds),
-        profile=option.profile,
-        run_dir=path(option.run_dir),
-        nodes=option.nodes,
-        deadline_s=option.deadline,
-        host_view=option.host_view,
-        allow=option.allow,
-        earlier=path(option.earlier),
-        folder=folder,
-    )
 
 
 def _cut(session: pytest.Session) -> str:

@@ -1,0 +1,79 @@
+"""The live side of a run: its target, the evidence that is taken there, and the jobs that are run."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from gpuassay import __version__
+from gpuassay.evidence.recording import Meta, read_recording
+from gpuassay.evidence.run import RunFolder
+from gpuassay.evidence.writer import RecordingWriter
+from gpuassay.judge.site import load_site, undeclared
+from gpuassay.target import TargetError
+from gpuassay.target.choice import Wanted, choose
+from gpuassay.target.recording import locate
+from gpuassay.watching import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuassay.judge.site import Site
+    from gpuassay.session import Request
+    from gpuassay.suite import Suite
+    from gpuassay.target import Job, Results, Target
+
+
+def gather(request: Request, suite: Suite, progress: Callable[[str], None]) -> RunFolder:
+    """Take the evidence of a live target into the folder of a new run, and seal it.
+
+    Raises ConfigError for a site file with mistakes, TargetError if the cluster cannot be reached,
+    RecordingError if evidence cannot be written.
+    """
+    # Whatever can be found wrong is found before anything is touched.
+    target = target_of(request, suite)
+    if request.earlier is not None:
+        read_recording(locate(request.earlier))
+    declared = target.declared()
+    run = RunFolder.create(request.run_dir, now())
+    meta = Meta(target=target.name, probe=__version__, declared=declared, begin=now())
+    writer = RecordingWriter(
+        run.recording, meta, request.site.read_text(encoding="utf-8") if request.site else None
+    )
+    # Cut here, the recording stays readable, and says that it is unfinished.
+    with Watch(run, "gathering", declared, progress, request.until) as watch:
+        target.gather(writer, watch)
+    writer.finish(now())
+    return run
+
+
+def runner(request: Request, site: Site, folder: RunFolder) -> Callable[[Job], Results]:
+    """Give what runs jobs on a live target. Raises TargetError, now or then."""
+    target = _target(request, site)
+
+    def run(job: Job) -> Results:
+        left_s = max(0.0, request.until - time.monotonic())
+        if left_s < job.deadline_s:
+            raise TargetError(f"budget: it may take {job.deadline_s:g} s, and {left_s:.0f} s are left")
+        with Watch(folder, f"measuring {job.name}", job.nodes, lambda _line: None, request.until) as watch:
+            return target.run(job, watch)
+
+    return run
+
+
+def target_of(request: Request, suite: Suite) -> Target:
+    """Make the live target of a request; it asks nothing yet. Raises ConfigError and TargetError."""
+    site = load_site(request.site, suite.catalog) if request.site else undeclared(suite.catalog)
+    return _target(request, site.at(now().date()))
+
+
+def _target(request: Request, site: Site) -> Target:
+    """Its nodes are those that were named, else those declared and in service."""
+    nodes = request.nodes or tuple(node for node in site.nodes if node not in site.out_nodes)
+    return choose(request.target, Wanted(nodes, request.deadline_s, site.reach, request.host_view))
+
+
+def now() -> datetime:
+    """Read the wall clock. Only gathering may: judging goes by the recording's own time."""
+    return datetime.now(UTC)
