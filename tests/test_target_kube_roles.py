@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from gpuassay.target import Job
 from gpuassay.target.kube_evidence import ASKS
+from gpuassay.target.progress import Tally
 from kubeapi import cluster
 from kubeapi.rig import Start, clusters, gather, target
 
@@ -57,6 +59,9 @@ def test_a_run_needs_all_of_it_and_no_more(start: Start, tmp_path: Path) -> None
 
     server.allows = allows
     told = gather(target(server, tmp_path, namespace=SPACE))
+    job = Job("hello", ("true",), ("gpu1",))
+    ran = target(server, tmp_path, namespace=SPACE).run(job, Tally(1, lambda _line: None))
+    assert ran["gpu1", 0].status == "ok"
     assert told.whole("gpu1")
     assert told.whole("gpu2")
     assert {item.status for item in told.cluster.values()} == {"ok"}

@@ -17,6 +17,7 @@ from controlplane import ADMIN, BOB, ControlPlane
 from kubelets import Kubelets
 
 from gpuassay.judge.reach import KubernetesReach
+from gpuassay.target import Job
 from gpuassay.target.kubernetes import Kubernetes
 from gpuassay.target.progress import Tally
 from kubeapi import cluster
@@ -68,7 +69,7 @@ def gather(target: Kubernetes) -> Notebook:
 
 def ours(plane: ControlPlane) -> list[str]:
     """Name what is left of our runs."""
-    paths = ("/api/v1/namespaces", "/api/v1/pods", "/api/v1/configmaps")
+    paths = ("/api/v1/namespaces", "/api/v1/pods", "/api/v1/configmaps", "/api/v1/services")
     return [
         item["metadata"]["name"] for path in paths for item in plane.ask("GET", f"{path}?{MINE}")[1]["items"]
     ]
@@ -143,6 +144,16 @@ def test_the_documented_role(plane: ControlPlane) -> None:
     assert told.whole("gpu6")
     assert {item.status for item in told.cluster.values()} == {"ok", "unsupported"}
     assert ours(plane) == []
+
+
+def test_a_job(plane: ControlPlane, kubelets: Kubelets) -> None:
+    """Four ranks on two nodes each know their place, and their pods and service are gone afterwards."""
+    job = Job("place", ("sh", "-c", "echo $RANK of $WORLD_SIZE"), ("gpu5", "gpu6"), ranks=2)
+    results = target(plane, token=BOB, namespace="acceptance").run(job, Tally(2, lambda _line: None))
+    said = [item.out.decode().strip() for item in results.values()]
+    assert said == ["0 of 4", "1 of 4", "2 of 4", "3 of 4"]
+    assert ours(plane) == []
+    assert kubelets.kubelet.running == []
 
 
 @pytest.mark.usefixtures("kubelets")

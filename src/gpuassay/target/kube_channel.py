@@ -47,8 +47,9 @@ class Closed:
 class Pod:
     """A channel that is a pod. ``objects`` are what it needs, by the path under which each is made.
 
-    ``wait_s`` is how long it may wait for its place. ``instead`` is taken where the first way finds what it
-    asks for taken; ``told`` hears of that.
+    ``fed`` makes one more of what is to be sent; without it, all pods share what they are fed. ``wait_s``
+    is how long it may wait for its place. ``instead`` is taken where the first way finds what it asks for
+    taken; ``told`` hears of that.
     """
 
     node: str
@@ -57,12 +58,13 @@ class Pod:
     wait_s: float
     instead: Pod | None = None
     told: Callable[[str, str], None] = lambda _node, _why: None
+    fed: Callable[[bytes], dict[str, dict[str, Any]]] = lambda _feed: {}
 
     async def talk(self, feed: bytes, deadline_s: float, take: Callable[[bytes], bool]) -> Ending:
         """Make the pod, hand on what its log says until ``take`` is content, and remove it."""
         try:
             async with asyncio.timeout(deadline_s):
-                return await self._once(take)
+                return await self._once({**self.fed(feed), **self.objects}, take)
         except TimeoutError:
             return Ending("timed_out", f"was not done within {deadline_s:g} s")
         except NotStartedError as error:
@@ -75,9 +77,9 @@ class Pod:
             status = "failed" if "RuntimeClass" in str(error) else error.status
             return Ending(status, f"could not be started or heard: {error}")
 
-    async def _once(self, take: Callable[[bytes], bool]) -> Ending:
+    async def _once(self, objects: dict[str, dict[str, Any]], take: Callable[[bytes], bool]) -> Ending:
         try:
-            for path, item in self.objects.items():
+            for path, item in objects.items():
                 await self.api.create(path, item)
             await self._until_started()
             return await self._listen(take)
@@ -85,7 +87,7 @@ class Pod:
             # What cannot be removed now is removed, or named, at the end of the run.
             with suppress(ApiError, TimeoutError):
                 async with asyncio.timeout(_REMOVAL_S):
-                    for path, item in reversed(self.objects.items()):
+                    for path, item in reversed(objects.items()):
                         await self.api.delete(f"{path}/{item['metadata']['name']}", GRACE_S)
 
     @property

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gpuassay.target.kube_api import Api
 
 NAMESPACES = "/api/v1/namespaces"
+_ALWAYS = ("pod", "configmap")
 _GONE_S = 120.0
 _LOOK_S = 0.5
 
@@ -34,7 +35,12 @@ async def remove_objects(api: Api, namespace: str, selector: str, gone_s: float 
     """Remove what a selector finds in a namespace that stays; give its kinds and names. Raises ApiError."""
     found: dict[str, list[str]] = {}
     for kind, path in await _kinds(api, namespace):
-        found[path] = await _names(api, path, selector)
+        try:
+            found[path] = await _names(api, path, selector)
+        except ApiError as error:
+            if kind in _ALWAYS or error.status != "denied":
+                raise
+            continue  # who may not list them could make none
         for name in found[path]:
             await api.delete(f"{path}/{name}", GRACE_S if kind == "pod" else None)
     for path in found:
@@ -60,7 +66,7 @@ async def remove_all(api: Api, namespace: str) -> list[str]:
 
 async def _kinds(api: Api, namespace: str) -> list[tuple[str, str]]:
     """Give the kinds that a run makes, pods first: a claim goes when nobody uses it."""
-    kinds = [(kind, f"{NAMESPACES}/{namespace}/{kind}s") for kind in ("pod", "configmap")]
+    kinds = [(kind, f"{NAMESPACES}/{namespace}/{kind}s") for kind in (*_ALWAYS, "service")]
     with suppress(ApiError):  # where devices cannot be claimed, there is no claim of ours
         version = await dra_version(api)
         kinds.append(("resourceclaim", f"/apis/{DRA}/{version}/namespaces/{namespace}/resourceclaims"))

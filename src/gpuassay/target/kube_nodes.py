@@ -102,9 +102,14 @@ def _taken(facts: Kubernetes, node: str, devices: Devices) -> str:
 def _objects(
     run: kube_objects.Run, name: str, node: str, devices: Devices | None
 ) -> dict[str, dict[str, Any]]:
-    objects = {}
-    if devices and devices.claimed:
-        path = f"/apis/{DRA}/{devices.claimed}/namespaces/{run.namespace}/resourceclaims"
-        objects[path] = kube_objects.claim(run, name, devices)
+    objects = claimed(run, name, devices)
     objects[f"{NAMESPACES}/{run.namespace}/pods"] = kube_objects.pod(run, name, node, devices)
     return objects
+
+
+def claimed(run: kube_objects.Run, name: str, devices: Devices | None) -> dict[str, dict[str, Any]]:
+    """Make the claim that a pod needs for its devices, by its path, where they are given in that way."""
+    if not devices or not devices.claimed:
+        return {}
+    path = f"/apis/{DRA}/{devices.claimed}/namespaces/{run.namespace}/resourceclaims"
+    return {path: kube_objects.claim(run, name, devices)}

@@ -68,16 +68,39 @@ def namespace(run: Run) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
-def config_map(run: Run, feed: bytes) -> dict[str, Any]:
-    """Pack the probe for its pods."""
+def config_map(run: Run, name: str, feed: bytes) -> dict[str, Any]:
+    """Pack what is to be fed to pods."""
     data = {"probe": base64.b64encode(feed).decode()}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": run.metadata(run.name),
+        "metadata": run.metadata(name),
         "binaryData": data,
         "immutable": True,
     }
+
+
+def service(run: Run) -> dict[str, Any]:
+    """Let the pods of a job find each other by name, also before they are ready."""
+    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {RUN: run.id}}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": run.metadata(run.name), "spec": spec}
+
+
+def worker(run: Run, name: str, node: str, devices: Devices | None, image: str) -> dict[str, Any]:
+    """Make the pod in which a node's part of a job runs: fed for itself, found by its name, and unstinted."""
+    made = pod(run, name, node, devices)
+    spec = made["spec"]
+    spec |= {"hostname": name, "subdomain": run.name}
+    spec["volumes"] = [
+        {"name": "probe", "configMap": {"name": name}},
+        {"name": "shm", "emptyDir": {"medium": "Memory"}},  # a container's own has 64 MiB
+    ]
+    (container,) = spec["containers"]
+    container["image"] = image
+    container["volumeMounts"].append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108 - POSIX's
+    for amount in ("cpu", "memory"):
+        del container["resources"]["limits"][amount]
+    return made
 
 
 def claim(run: Run, name: str, devices: Devices) -> dict[str, Any]:

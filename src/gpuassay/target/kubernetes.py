@@ -8,9 +8,9 @@ import signal
 import sys
 import threading
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuassay.evidence.item import Item
 from gpuassay.facts.kubernetes import Kubernetes as Facts
@@ -19,9 +19,11 @@ from gpuassay.judge.names import folded, natural
 from gpuassay.probe import travel
 from gpuassay.target import TargetError, kube_clean, kube_objects
 from gpuassay.target.answers import ask_all
+from gpuassay.target.jobs import run_job
 from gpuassay.target.kube_api import Api, ApiError
 from gpuassay.target.kube_auth import client, configuration
 from gpuassay.target.kube_evidence import VERSION, ask_cluster
+from gpuassay.target.kube_jobs import Worker
 from gpuassay.target.kube_nodes import Plan, plan_node
 from gpuassay.target.withheld import Withheld
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from gpuassay.target import Job, Progress, Results, Writer
 
 _SILENCE_S = 30.0
+_START_S = 60.0  # for the launchers of a job, and the end of what hangs
 _FORBIDDEN = 403
 _WORD = "--target=kubernetes"
 
@@ -88,11 +91,25 @@ class Kubernetes:
         try:
             asyncio.run(self._gather(run, plans, writer, progress))
         finally:
-            self._remove(run, writer)
+            left = self._remove(run)
+            if left:
+                seq = len(self._asked) + 1
+                writer.add_cluster(Item("kubernetes/removal", seq, "failed", {"api": "removal"}, why=left))
 
-    def run(self, job: Job, _progress: Progress) -> Results:
-        """Refuse. Raises TargetError."""
-        raise TargetError(f"{_WORD}: {job.name}: jobs are not run here yet")
+    def run(self, job: Job, progress: Progress) -> Results:
+        """Run a job in one pod per node, which has all GPUs of it, and remove all that was made for it.
+
+        The image of the site file is taken where the job names none. Raises TargetError.
+        """
+        run = replace(self._run(), deadline_s=job.deadline_s + _START_S, host_view=False)
+        reach = replace(self.reach, image=job.image or self.reach.image)
+        plans = [plan_node(self._facts, node, reach, host_view=False) for node in job.nodes]
+        try:
+            asyncio.run(self._prepare(run, kube_objects.service(run)))
+            workers = [Worker(plan, self._api, run, number, reach.image) for number, plan in enumerate(plans)]
+            return run_job(workers, job, progress, f"{workers[0].name}.{run.name}.{run.namespace}.svc")
+        finally:
+            self._remove(run)
 
     def plan(self) -> list[str]:
         """Say what would run where, as whom and for how long. Raises TargetError."""
@@ -106,8 +123,10 @@ class Kubernetes:
             "everything made is labelled app.kubernetes.io/managed-by=gpuassay, and removed afterwards",
             _PRIVILEGED if self.host_view else _UNPRIVILEGED,
         ]
-        lines += [f"{plan.node}: {plan.words}" for plan in plans]
-        return lines
+        alike: dict[str, list[str]] = {}
+        for plan in plans:
+            alike.setdefault(plan.words, []).append(plan.node)
+        return [*lines, *(f"{folded(nodes)}: {words}" for words, nodes in alike.items())]
 
     def clean(self) -> list[str]:
         """Remove all that any run of ours has left, and give what that was. Raises TargetError."""
@@ -174,7 +193,7 @@ class Kubernetes:
         withheld = Withheld(writer)
         async with self._api() as api:
             if any(plan.closed is None for plan in plans):
-                await _prepare(api, run)
+                await _prepare(api, run, kube_objects.config_map(run, run.name, travel.pack()))
             channels = []
             for number, plan in enumerate(plans):
                 if plan.taken:
@@ -182,16 +201,20 @@ class Kubernetes:
                 channels.append(plan.channel(api, run, number, withheld.why.__setitem__))
             await ask_all(channels, withheld, progress, self.deadline_s)
 
-    def _remove(self, run: kube_objects.Run, writer: Writer) -> None:
-        """Remove what this run made; what is still there is said, here and in the recording."""
+    async def _prepare(self, run: kube_objects.Run, shared: dict[str, Any]) -> None:
+        async with self._api() as api:
+            await _prepare(api, run, shared)
+
+    def _remove(self, run: kube_objects.Run) -> str:
+        """Remove what this run made; what is still there is said here, and given."""
         try:
             with _undisturbed():
                 asyncio.run(self._removed(run))
         except (ApiError, TargetError) as error:
             why = f"{error}; remove it with: gpuassay clean {_WORD}"
             sys.stderr.write(f"gpuassay: not everything that was made could be removed: {why}\n")
-            seq = len(self._asked) + 1
-            writer.add_cluster(Item("kubernetes/removal", seq, "failed", {"api": "removal"}, why=why))
+            return why
+        return ""
 
     async def _removed(self, run: kube_objects.Run) -> None:
         async with self._api() as api:
@@ -215,14 +238,13 @@ _PRIVILEGED = (
 )
 
 
-async def _prepare(api: Api, run: kube_objects.Run) -> None:
-    """Make what all pods of a run share. Raises TargetError."""
+async def _prepare(api: Api, run: kube_objects.Run, shared: dict[str, Any]) -> None:
+    """Make the namespace of a run, and what all its pods share. Raises TargetError."""
     spaces = kube_clean.NAMESPACES
     try:
         if run.owns_namespace:
             await api.create(spaces, kube_objects.namespace(run))
-        shared = kube_objects.config_map(run, travel.pack())
-        await api.create(f"{spaces}/{run.namespace}/configmaps", shared)
+        await api.create(f"{spaces}/{run.namespace}/{shared['kind'].lower()}s", shared)
     except ApiError as error:
         hint = "name one that you may use as [kubernetes] namespace in the site file; " * run.owns_namespace
         raise TargetError(
