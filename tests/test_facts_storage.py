@@ -188,7 +188,7 @@ def test_what_two_mounts_have_of_one_file_system_is_counted_once() -> None:
     third = home(entry("/data", "nfs1:/big", space={**SPACE, "bytes": 30 * TB}), mount=data)
     assert value(AllShared([first, second]).capacity_tb) == 10
     assert value(AllShared([first, third]).capacity_tb) == 40
-    assert lack(AllShared([first, home({})]).capacity_tb)[1].startswith("/home: ")
+    assert lack(AllShared([first, home({})]).capacity_tb)[1].startswith("mount:/home: ")
 
 
 def test_of_object_storage_only_what_was_sold_is_known() -> None:

@@ -33,7 +33,7 @@ class DeclaredVolume:
 
     def __init__(self, mount: Mount, volumes: Iterable[Volume]) -> None:
         """Take what every node has at its path."""
-        self.where = mount.path
+        self.where = f"mount:{mount.path}"
         self._mount = mount
         self._volumes = tuple(volumes)
 
@@ -46,7 +46,7 @@ class DeclaredVolume:
     @property
     def capacity_tb(self) -> Fact[float]:
         """Its size in TB of 10^12 bytes, the smallest that a node sees."""
-        return self._least(lambda one: _ratio(one, "bytes", _TB), digits=3)
+        return self._least(lambda one: _ratio(one, "bytes", _TB), digits=6)
 
     @property
     def free_share(self) -> Fact[float]:
@@ -78,7 +78,7 @@ class DeclaredVolume:
 
     def _lack(self, facts: Iterable[Fact[float]]) -> Unread:
         told = next((fact for fact in facts if isinstance(fact, Unread)), None)
-        return told or self._unread or Unread("not_found", f"no node has {self.where} mounted")
+        return told or self._unread or Unread("not_found", f"no node has {self._mount.path} mounted")
 
     # --- whether it is one ---------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class AllShared:
                 return Unread(size.kind, f"{volume.where}: {size.why}", size.evidence)
             sizes[volume.system] = size.value
             evidence = evidence or size.evidence
-        return Read(round(sum(sizes.values()), 3), evidence, f"{len(sizes)} file systems")
+        return Read(round(sum(sizes.values()), 6), evidence, f"{len(sizes)} file systems")
 
 
 class ObjectStore:
