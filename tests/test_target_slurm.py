@@ -75,6 +75,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         rack["n6"].install("python3", "#!/bin/sh\nhead -c 300000 /dev/urandom\n")
         rack["n7"].install("python3", "#!/bin/sh\nexec cat /dev/zero\n")
         rack["n8"].run("hostname", "elsewhere")
+        slurm.occupy("n8", "--cpus-per-task=2")
         rack["n9"].install("nvidia-smi", f"#!/bin/sh\necho '{OLD_DRIVER}'\n")
         slurm.occupy("n10", "--gres=gpu:8", "--exclusive")
         yield Cluster(slurm, folder)
@@ -125,6 +126,7 @@ def test_a_cluster_in_every_state(cluster: Cluster) -> None:
     assert asked.keys() == {f"n{number}" for number in (1, 4, 5, 6, 7, 8, 9)}
     assert {name for name, row in asked.items() if not whole(row)} == set()
     assert json.loads(items["n8"]["host"].out)["hostname"] == "elsewhere"
+    assert items["n8"]["nvml"].status == "not_found"  # a job runs beside, and holds no GPU
     assert b"470.57.02" in items["n9"]["nvidia-smi-xml"].out
     assert seconds(recording) < HUNG_S + 8  # the deadline, and the graces to end what hangs
     cluster.slurm.assert_nothing_runs()
@@ -151,7 +153,7 @@ def test_what_slurm_says_is_recorded(cluster: Cluster) -> None:
 
 def test_inside_an_allocation(cluster: Cluster) -> None:
     """The nodes of the job are asked in steps of it; the others were not, and the rest is as outside."""
-    before = ("salloc", "--nodelist=n1,n5,n8", "--gres=gpu:8", "--exclusive", "--immediate=10")
+    before = ("salloc", "--nodelist=n1,n5", "--gres=gpu:8", "--exclusive", "--immediate=10")
     recording = cluster.record(before=before)
     items = rows(recording)
     assert seconds(recording) < HUNG_S + 8
@@ -204,12 +206,13 @@ else:
 def test_the_plan(cluster: Cluster) -> None:
     """It says what would run where, through which partition, for how long, and what is not asked."""
     plan = json.loads(cluster.slurm.run(sys.executable, "-c", PLAN, "plan").stdout)
-    assert "n[1,5-8]: the probe, in a job for the whole node through partition batch, at most 16 min" in plan
+    assert "n[1,5-7]: the probe, in a job for the whole node through partition batch, at most 16 min" in plan
     short = "at most 1 min, which is all that partition old allows"
     assert f"n9: the probe, in a job for the whole node through partition old, {short}" in plan
-    assert any(
-        line.startswith("n4: the probe, in a job without GPUs") and "GPUs unseen" in line for line in plan
-    )
+    (busy,) = (line for line in plan if line.startswith("n4: "))
+    assert "the probe, in a job beside others, without GPUs" in busy
+    assert "GPUs unseen: busy: held by job " in busy
+    assert any(line.startswith("n8: the probe, in a job beside others, with all GPUs") for line in plan)
     assert any(line.startswith("n2: not asked: Slurm says IDLE+DRAIN") for line in plan)
     assert cluster.slurm.jobs() == []
 
@@ -265,7 +268,7 @@ def test_what_is_left_of_a_run_that_is_killed_can_be_removed(cluster: Cluster, t
     cluster.slurm.run(*GPUASSAY, "clean", "--target=slurm")
     cluster.slurm.assert_nothing_runs()
     theirs = cluster.slurm.run("squeue", "--noheader", "--name=theirs", "--format=%N").stdout.split()
-    assert sorted(theirs) == ["n10", "n4"]
+    assert sorted(theirs) == ["n10", "n4", "n8"]
     assert json.loads(cluster.slurm.run(sys.executable, "-c", PLAN, "clean").stdout) == []
 
 

@@ -32,6 +32,7 @@ NO_PLACE = "srun: error: Unable to allocate resources: Requested nodes are busy"
 USUAL = {
     "partitions": "batch",
     "gres": "gpu:h200:8(S:0-1)",
+    "used": "",
     "config": "",
     "jobs": "12 n1\n7 n[1-2]\n",
     "allocation": None,
@@ -41,7 +42,7 @@ USUAL = {
 def planner(state: str = "IDLE", **words: Any) -> Planner:
     """Plan for a Slurm with one node, n1: ``words`` change what is usual there, or in the site file."""
     said = USUAL | {name: words.pop(name) for name in USUAL if name in words}
-    where = f"Partitions={said['partitions']} \n   Gres={said['gres']}\n"
+    where = f"Partitions={said['partitions']} \n   Gres={said['gres']}\n   GresUsed={said['used']}\n"
     node = f"NodeName=n1 NodeHostName=h1 State={state} {where}"
     items = {"nodes": node, "partitions": PARTITIONS, "config": said["config"], "jobs": said["jobs"]}
     slurm = Slurm(evidence({f"slurm/{name}": text for name, text in items.items()}))
@@ -82,11 +83,22 @@ def test_a_node_without_gpus_in_slurm() -> None:
 
 def test_a_busy_node() -> None:
     """Beside a job it is asked for little and no GPU; where there is no room it is not asked."""
-    found = visit(planner("MIXED"))
+    found = visit(planner("MIXED", used="gpu:h200:2(IDX:0-1)"))
     assert found.blind == "busy: held by job 7, 12"
     assert not any(option.startswith(("--gres", "--exclusive")) for option in found.options)
     assert refusal(planner("ALLOCATED")) == ("denied", "busy: held by job 7, 12")
     assert refusal(planner("MIXED", partitions="short")) == ("denied", "busy: held by job 7, 12")
+
+
+def test_a_busy_node_whose_gpus_are_idle() -> None:
+    """Beside a job that holds none of its GPUs it is given all; where that is not said, none."""
+    found = visit(planner("MIXED", used="gpu:h200:0(IDX:N/A)"))
+    assert found.blind == ""
+    assert {"--gres=gpu:8", "--cpus-per-task=1"} <= {*found.options}
+    assert "--exclusive" not in found.options
+    assert visit(planner("MIXED")).blind == "busy: held by job 7, 12"
+    whole = planner("MIXED", used="gpu:h200:0(IDX:N/A)").whole("n1")
+    assert whole == Refusal("n1", "denied", "busy: held by job 7, 12")
 
 
 def test_a_busy_node_whose_jobs_are_hidden() -> None:

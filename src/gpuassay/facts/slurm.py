@@ -52,6 +52,13 @@ class SlurmNode:
         return gres.gpus(gres.read_gres(self.gres))
 
     @property
+    def gpus_used(self) -> Fact[int]:
+        """How many of them jobs hold."""
+        if not self.gres_used:  # without details this is not shown, which does not mean none
+            return Unread("not_found", f"Slurm does not say which GPUs of {self.name} are in use")
+        return gres.gpus(gres.read_gres(self.gres_used))
+
+    @property
     def says(self) -> str:
         """What Slurm says of it, in its own words, for a reason."""
         why = f": {brief(self.reason)}" if self.reason else ""

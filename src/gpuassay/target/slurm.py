@@ -139,8 +139,10 @@ class Slurm:
         return [*(f"{folded(nodes)}: {what}" for what, nodes in alike.items()), cost, who]
 
     def clean(self) -> list[str]:
-        """End all jobs of ours, and all steps of ours in this allocation; give their numbers."""
-        return [*self._client.cancel(PREFIX), *(self._client.cancel(PREFIX, self._job) if self._job else ())]
+        """End all jobs of ours, and all steps of ours in this allocation; say which."""
+        steps = self._client.cancel(PREFIX, self._job) if self._job else []
+        jobs = self._client.cancel(PREFIX)
+        return [*(f"step {step}" for step in steps), *(f"job {job}" for job in jobs)]
 
     @cached_property
     def _cluster(self) -> Cluster:

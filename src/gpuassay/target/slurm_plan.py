@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SPARE_S = 60.0  # a job's time beyond our own deadline: to end what hangs, and what Slurm itself needs
 _OF_THE_SITE = ("account", "qos", "reservation", "constraint")
-_HOST_ONLY = ("--cpus-per-task=1", "--mem=1G")  # little enough to fit beside the job that holds the GPUs
+_BESIDE = ("--cpus-per-task=1", "--mem=1G")  # little enough to fit beside other jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,25 +100,32 @@ class Planner:
         partition = self.partition([known])
         if isinstance(partition, str):
             return Refusal(node, "failed", partition)
-        holders = f"busy: {self._holders(known)}" if busy else ""
+        holders = f"busy: {self._holders(known)}"
         if busy and ("MIXED" not in known.state.words or partition.exclusive):
             return Refusal(node, "denied", holders)
+        gpus, used = _gpus(known), known.gpus_used
+        idle = not busy or (isinstance(used, Read) and used.value == 0)  # its GPUs are, whatever runs beside
         minutes, limit_s, limited = _minutes(self.reach.time_limit_s or self.deadline_s + _SPARE_S, partition)
-        own = _HOST_ONLY if busy else ("--exclusive",)
         options = (
-            *self._common(known, 0 if busy else _gpus(known)),
-            *own,
+            *self._common(known, gpus if idle else 0),
+            *(_BESIDE if busy else ("--exclusive",)),
             *self._of_the_site(partition),
             f"--time={minutes}",
         )
-        what = "a job without GPUs" if busy else "a job for the whole node"
+        what = "a job for the whole node"
+        if busy:
+            what = f"a job beside others, {'with all' if idle else 'without'} GPUs"
         how = f"{what} through partition {partition.name}, at most {minutes} min{limited}"
-        return Visit(node, options, limit_s, how, holders)
+        return Visit(node, options, limit_s, how, "" if idle else holders)
 
     def whole(self, node: str) -> Visit | Refusal:
-        """Decide for a workload, which has to have all GPUs of its nodes."""
-        plan = self.plan(node)
-        return Refusal(node, "denied", plan.blind) if isinstance(plan, Visit) and plan.blind else plan
+        """Decide for a workload, which has to have its nodes alone, with all GPUs."""
+        plan, known = self.plan(node), self.slurm.find(node)
+        if isinstance(plan, Refusal) or known is None:
+            return plan
+        busy = known.state.standing is Standing.BUSY and not self.allocation
+        blind = f"busy: {self._holders(known)}" if busy else plan.blind
+        return Refusal(node, "denied", blind) if blind else plan
 
     def together(self, nodes: Sequence[str], seconds: float) -> tuple[tuple[str, ...], Mapping[str, int]]:
         """Give the options of one job for several whole nodes, and its GPUs on each. Raises TargetError."""
