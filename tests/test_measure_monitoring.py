@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -116,7 +116,8 @@ def running(tmp_path_factory: pytest.TempPathFactory, exporters: tuple[Site, Sit
 def ask(folder: Path, name: str, where: Monitoring, *nodes: str, seconds: float = 20.0) -> Any:
     """Ask one service, record it, and read it from the recording."""
     survey = SURVEYS[name]
-    items = list(survey.ask(Services(monitoring=where), nodes, {"seconds": seconds}, 60.0))
+    answers = survey.ask(Services(monitoring=where), nodes, {"seconds": seconds}, 60.0)
+    items = [replace(answer, seq=seq) for seq, answer in enumerate(answers, 1)]
     found = surveyed(folder, name, items)
     assert "a-secret" not in (folder / "measure" / f"{name}.jsonl").read_text()
     return survey.read({}, found)[0]

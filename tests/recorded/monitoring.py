@@ -50,6 +50,7 @@ RULES = (
     ("TargetDown", "up == 0"),
     ("LinkDown", 'node_network_up{device=~"rdma.*"} == 0'),
 )
+NO_RULES = encode({"status": "success", "data": {"groups": []}})
 UID = "gpu-overview"
 PANELS = {
     "Utilization": 'DCGM_FI_PROF_SM_ACTIVE{Hostname=~"$node"}',
@@ -90,6 +91,9 @@ def prometheus(nodes: Sequence[str], gpus: Sequence[tuple[str, int, str]]) -> li
         page("buildinfo", "/api/v1/status/buildinfo", {"version": "2.53.1"}),
         page("runtimeinfo", "/api/v1/status/runtimeinfo", ready),
         page("rules", "/api/v1/rules", {"groups": [{"name": "gpu", "rules": _rules()}]}),
+        _item(
+            "prometheus", "grafana-rules", {"get": f"{GRAFANA}/api/prometheus/grafana/api/v1/rules"}, NO_RULES
+        ),
         page("alertmanagers", "/api/v1/alertmanagers", {"activeAlertmanagers": sends}),
         page("targets", "/api/v1/targets?state=active", {"activeTargets": targets}),
         *(

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.facts import gpu_metrics
+from gpuassay.facts.record import mapped
 from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Read, Unread
 from gpuassay.judge.names import first_of
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     from gpuassay.facts.record import Record
     from gpuassay.judge.fact import Fact
+
+
+_FAILED = ("err", "error")  # Prometheus' word, and Grafana's
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +36,23 @@ class Rules:
     node = ""
     models: tuple[str, ...] = ()
 
-    def __init__(self, where: str, answer: Record) -> None:
-        """Take the document with the groups of rules."""
+    def __init__(self, where: str, answer: Record, beside: Rules | None = None) -> None:
+        """Take the document with the groups of rules, and rules that are kept elsewhere ``beside`` them."""
         self.where = where
         self._answer = answer
+        self._beside = beside
+
+    @property
+    def alerts(self) -> Fact[int]:
+        """How many of the rules raise alerts."""
+        return mapped(self._rules, lambda rules: sum(rule.alerts for rule in rules))
 
     @property
     def broken(self) -> Fact[int]:
         """How many rules could not be evaluated the last time."""
         if isinstance(self._rules, Unread):
             return self._rules
-        failed = [f"{rule.name}: {rule.error}" for rule in self._rules.value if rule.error]
+        failed = [f"{rule.name}: {rule.error}" for rule in self._all if rule.error]
         return Read(len(failed), self._rules.evidence, brief("; ".join(failed)))
 
     @property
@@ -68,11 +78,25 @@ class Rules:
     def _watched(self, topic: str) -> Fact[bool]:
         if isinstance(self._rules, Unread):
             return self._rules
-        rules = self._rules.value
-        names = [rule.name for rule in rules if rule.alerts and gpu_metrics.about(topic, self._behind(rule))]
-        count = sum(rule.alerts for rule in rules)
+        alerts = [rule for rule in self._all if rule.alerts]
+        names = [rule.name for rule in alerts if gpu_metrics.about(topic, self._behind(rule))]
+        elsewhere = self._beside.unseen if self._beside else None
+        if elsewhere and not names:
+            return elsewhere
+        count = len(alerts)
         note = first_of(names) if names else f"none of {count} alerts asks for such a metric"
         return Read(bool(names), self._rules.evidence, note)
+
+    @property
+    def unseen(self) -> Unread | None:
+        """Why it cannot be told whether there are rules; None where there are, or surely none are."""
+        absent = isinstance(self._rules, Unread) and self._rules.kind not in ("not_asked", "not_found")
+        return self._rules if absent and isinstance(self._rules, Unread) else None
+
+    @property
+    def _all(self) -> list[_Rule]:
+        own = [] if isinstance(self._rules, Unread) else self._rules.value
+        return [*own, *(self._beside._all if self._beside else ())]  # noqa: SLF001 - of the same class
 
     def _behind(self, rule: _Rule) -> frozenset[str]:
         """Name all that a rule asks for, also by way of other rules."""
@@ -109,7 +133,7 @@ def _read(records: Iterable[Record]) -> list[_Rule]:
         said = {key: record.text(key) for key in ("name", "type", "query", "health", "lastError")}
         words = {key: fact.value if isinstance(fact, Read) else "" for key, fact in said.items()}
         # Not every server tells the health of a rule; only the word that it failed is taken for that.
-        error = (words["lastError"] or "no reason given") if words["health"] == "err" else ""
+        error = (words["lastError"] or "no reason given") if words["health"] in _FAILED else ""
         asks = gpu_metrics.queried(_whole(record))
         rules.append(_Rule(words["name"], words["type"] == "alerting", asks, brief(error)))
     return rules

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from gpuassay.facts.node import Node
     from gpuassay.judge.fact import Fact
 
+# Nothing is given back once it was taken, so that no line, however odd, takes long.
 _SERIES = re.compile(
-    r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)[ \t]*(?:\{(?P<labels>.*)\})?[ \t]+(?P<value>\S+)"
-    r"(?:[ \t]+-?\d+)?[ \t]*"
+    r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*+)(?:[ \t]*+\{(?P<labels>.*)\})?[ \t]++(?P<value>\S++)"
+    r"(?:[ \t]++-?\d++)?[ \t]*+"
 )
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:\\.|[^"\\])*)"[ \t]*,?[ \t]*')
 _ABSENT = ("timed_out", "failed", "not_found")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
 
+GRAFANA_RULES = "grafana-rules"
 _DAYS = {"y": 365.0, "w": 7.0, "d": 1.0, "h": 1 / 24, "m": 1 / 1440}
 _IDLE = "no GPU worked within seven days, as far as Prometheus knows: run a job, and ask again"
 
@@ -75,14 +76,19 @@ class Prometheus:
 
     @property
     def alertmanagers(self) -> Fact[int]:
-        """To how many alertmanagers it sends."""
+        """To how many alertmanagers it sends; Grafana, where it keeps alerts, has one of its own."""
         active = web.success(self._evidence, "alertmanagers").listed("activeAlertmanagers")
-        return mapped(active, len)
+        own = self._grafana_rules.alerts
+        return mapped(active, lambda urls: len(urls) + (isinstance(own, Read) and own.value > 0))
 
     @cached_property
     def rules(self) -> Rules:
-        """Its rules."""
-        return Rules("prometheus/rules", web.success(self._evidence, "rules"))
+        """Its rules, and those that Grafana keeps itself."""
+        return Rules("prometheus/rules", web.success(self._evidence, "rules"), self._grafana_rules)
+
+    @cached_property
+    def _grafana_rules(self) -> Rules:
+        return Rules("grafana/rules", web.success(self._evidence, GRAFANA_RULES))
 
     @cached_property
     def targets(self) -> tuple[Target, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from gpuassay.facts import gpu_metrics
-from gpuassay.facts.prometheus import Prometheus
+from gpuassay.facts.prometheus import GRAFANA_RULES, Prometheus
 from gpuassay.measure.http import Question, ask
 
 if TYPE_CHECKING:
@@ -72,6 +72,10 @@ class PrometheusSurvey:
                 for name, query in QUERIES.items()
             ),
         ]
+        if where.grafana:  # it may keep alerts of its own, and answers in the same form
+            key = os.environ.get(where.tokens.get("grafana", ""), "")
+            page = f"{where.grafana}/api/prometheus/grafana/api/v1/rules"
+            questions.append(Question(GRAFANA_RULES, page, key))
         yield from ask(questions, float(args["seconds"]), until)
 
     def read(self, _args: Mapping[str, Scalar], evidence: NodeEvidence) -> list[Prometheus]:
