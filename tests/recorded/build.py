@@ -15,7 +15,7 @@ from gpuassay.evidence.item import Item
 from gpuassay.evidence.meta import Meta
 from gpuassay.evidence.writer import RecordingWriter, add_measurement
 from gpuassay.judge.names import expand
-from recorded import cpu_vm, gb300, hgx_b200, hgx_h200, mi300x_cpx, mi355x, objects, vm_h200
+from recorded import cpu_vm, gb300, hgx_b200, hgx_h200, mi300x_cpx, mi355x, objects, slurm, vm_h200
 from recorded.description import EARLIER, FIXTURES, DescriptionError, describe, healthy
 from recorded.overlay import OverlayError
 
@@ -30,6 +30,7 @@ MODELS: dict[str, Callable[[str, int], list[Item]]] = {
     "gb300_half_racks": gb300.half_racks,
     "hgx_b200": hgx_b200.node,
     "hgx_b200_monitored": hgx_b200.node,
+    "hgx_b200_slurm": hgx_b200.node,
     "hgx_h200": hgx_h200.node,
     "mi300x_cpx": mi300x_cpx.node,
     "mi355x": mi355x.node,
@@ -40,7 +41,13 @@ SERVICES: dict[str, Callable[[Sequence[str]], list[Item]]] = {
     "gb300_rack": objects.services,
     "hgx_b200": objects.services,
     "hgx_b200_monitored": lambda names: [*hgx_b200.services(names), *objects.services(names)],
+    "hgx_b200_slurm": objects.services,
     "mi355x": objects.services,
+}
+# What the scheduler of such a cluster says of it as a whole; ids are slurm/ITEM and so on.
+SCHEDULERS: dict[str, Callable[[Sequence[str]], list[Item]]] = {
+    "gb300_rack": lambda names: slurm.cluster(names, "gpu:gb300:4", blocks=True),
+    "hgx_b200_slurm": lambda names: slurm.cluster(names, "gpu:b200:8(S:0-1)"),
 }
 CACHE = Path(__file__).parents[2] / "build" / "recorded"
 SITE = "site.toml"
@@ -119,7 +126,7 @@ def _write(description: Description, folder: Path) -> None:
                 add_measurement(folder, measurement, name, replace(item, id=measurement))
             else:
                 writer.add(name, item)
-    for item in _told_of_cluster(description):
+    for item in _told_of_cluster(description, names):
         writer.add_cluster(item)
     counts: dict[str, int] = defaultdict(int)
     for item in _surveys(description, names):
@@ -139,9 +146,10 @@ def _node(description: Description, name: str, index: int) -> list[Item]:
     return items
 
 
-def _told_of_cluster(description: Description) -> list[Item]:
-    """Return what a scheduler says of the cluster after all overlays: a healthy one has none."""
-    items: list[Item] = []
+def _told_of_cluster(description: Description, names: Sequence[str]) -> list[Item]:
+    """Return what a scheduler, where there is one, says of the cluster after all overlays."""
+    told = SCHEDULERS[description.model](names) if description.model in SCHEDULERS else []
+    items = [replace(item, seq=seq) for seq, item in enumerate(told, 1)]
     for overlay in description.overlays:
         items = overlay.on_cluster(items)
     return items

@@ -16,6 +16,7 @@ from gpuassay.facts.node import Node
 from gpuassay.facts.racks import RackPool, rack_pools
 from gpuassay.facts.rdma import Port
 from gpuassay.facts.seats import Agreement, Seats
+from gpuassay.facts.slurm_cluster import SlurmCluster
 from gpuassay.facts.source import Silence
 from gpuassay.facts.standing import heard
 from gpuassay.facts.volumes import AllShared, DeclaredVolume, ObjectStore
@@ -60,7 +61,12 @@ class Cluster:
 
 
 class Fleet:
-    """The nodes of a cluster that are in service, silent ones too, in natural order."""
+    """The nodes of a cluster that are in service, silent ones too, in natural order.
+
+    ``slurms`` is the Slurm that gives them out, if one was asked.
+    """
+
+    slurms: tuple[SlurmCluster, ...] = ()
 
     def __init__(
         self, nodes: Iterable[Node], out: Iterable[str] = (), services: Services | None = None
@@ -157,6 +163,9 @@ def fleet(recording: Recording, site: Site, earlier: Earlier | None = None) -> F
     node = _builder(recording, site, earlier)
     found = Fleet(map(node, names), site.out_nodes, site.services)
     found.seats = Seats(recording.cluster)
+    if found.seats.by_slurm:
+        products = frozenset(site.catalog.accelerators)
+        found.slurms = (SlurmCluster(recording.cluster, found.nodes, found.out, products),)
     if earlier is not None:
         earlier.meet(found.nodes)
     return found

@@ -43,13 +43,13 @@ class Seats:
         """Take the evidence of the cluster as a whole."""
         self.slurm = Slurm(evidence)
         self.kubernetes = Kubernetes(evidence)
-        self._by_slurm = evidence.item("slurm/nodes") is not None
+        self.by_slurm = evidence.item("slurm/nodes") is not None
 
     def has(self, name: str) -> dict[str, Fact[bool]]:
         """Tell, for each scheduler, whether a node is one of its own."""
         slurm: Fact[bool] = Read(value=False, note="the cluster was not asked through Slurm")
         kubernetes: Fact[bool] = Read(value=False, note="the cluster was not asked through Kubernetes")
-        if self._by_slurm:
+        if self.by_slurm:
             nodes = self.slurm.nodes
             known = self.slurm.find(name) is not None
             slurm = (

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 NODES, PARTITIONS, CONFIG = "slurm/nodes", "slurm/partitions", "slurm/config"
 JOBS, VERSION = "slurm/jobs", "slurm/version"
+TOPOLOGY, CONTROLLERS = "slurm/topology", "slurm/controllers"
+MPI, SRUN, TRES = "slurm/mpi", "slurm/srun", "slurm/tres"
+HEALTH = "slurm/health-check"
 
 _PAIR = re.compile(r"([A-Za-z][\w/:]*)=(.*?)(?=\s+[A-Za-z][\w/:]*=|$)")
 _FREE_TEXT = ("Reason", "OS", "Comment", "Extra")  # each has a line of its own, and may hold anything
@@ -136,6 +139,16 @@ class Slurm:
             if equals and key.strip() == name:
                 return Read(value.strip().replace("(null)", ""), shown.evidence)
         return Unread("not_found", f"{CONFIG} has no {name}", shown.evidence)
+
+    def number(self, name: str) -> Fact[int]:
+        """Read a setting that is a whole number, such as ``120 sec``."""
+        setting = self.setting(name)
+        if isinstance(setting, Unread):
+            return setting
+        found = re.match(r"([0-9]{1,12})(?![\w.])", setting.value, re.ASCII)
+        if found is None:
+            return Unread("garbled", f"{name} is {brief(setting.value)}, no number", setting.evidence)
+        return Read(int(found[1]), setting.evidence, f"{name} = {setting.value}")
 
     @property
     def private(self) -> frozenset[str]:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from gpuassay.evidence.item import Item
 from gpuassay.facts import slurm as facts
 from gpuassay.facts.text import brief
+from gpuassay.judge.fact import Read
 from gpuassay.probe import nccl
 from gpuassay.probe.commands import environment
 from gpuassay.target import TargetError
+from gpuassay.target.slurm_program import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,6 +41,11 @@ _ASKED: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
         facts.JOBS,
         (("squeue", "--all", "--noheader", "--states=running,suspended,completing", "--format=%A %N"),),
     ),
+    (facts.TOPOLOGY, (("scontrol", "show", "topology"),)),
+    (facts.CONTROLLERS, (("scontrol", "ping"),)),
+    (facts.MPI, (("srun", "--mpi=list"),)),
+    (facts.SRUN, (("srun", "--help"),)),
+    (facts.TRES, (("sacctmgr", "--noheader", "--parsable2", "show", "tres"),)),
 )
 
 
@@ -84,7 +91,8 @@ class Client:
             why = f"{argv[0]} was not done within {patience_s:g} s{_last(err)}"
             return Item(argv[0], 0, "timed_out", asked, out=late.stdout or b"", err=err, why=why)
         except OSError as error:
-            return Item(argv[0], 0, "failed", asked, why=f"{argv[0]}: {error.strerror}")
+            status = "not_found" if isinstance(error, FileNotFoundError) else "failed"
+            return Item(argv[0], 0, status, asked, why=f"{argv[0]}: {error.strerror}")
         err = done.stderr.decode(errors="replace")
         if done.returncode == 0:
             return Item(argv[0], 0, "ok", asked, 0, out=done.stdout, err=err)
@@ -103,6 +111,9 @@ class Client:
                     break
             if item_id == facts.NODES and item.status != "ok":
                 raise TargetError(f"Slurm cannot be asked for its nodes: {item.why}")
+        setting = Cluster(items).setting("HealthCheckProgram")
+        if isinstance(setting, Read) and setting.value:
+            items.append(words_of(setting.value, next(number)))
         return Cluster(items)
 
     def cancel(self, prefix: str, job: str = "") -> list[str]:

@@ -1,0 +1,125 @@
+"""What the Slurm of a healthy cluster says of itself, in the form of version 25.11."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuassay.evidence.item import Item
+from gpuassay.judge.names import folded
+from recorded.items import command, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+VERSION = "25.11.2"
+LEAF = 8  # nodes to a leaf switch
+BLOCK = 18  # nodes of a rack that NVLink joins
+
+CONFIG: Mapping[str, str] = {
+    "AccountingStorageEnforce": "associations,limits,qos",
+    "AccountingStorageHost": "ctl1",
+    "AccountingStorageTRES": "cpu,mem,energy,node,billing,fs/disk,vmem,pages,gres/gpu",
+    "AccountingStorageType": "accounting_storage/slurmdbd",
+    "DefMemPerCPU": "4096",
+    "Epilog[0]": "/etc/slurm/epilog.sh",
+    "GresTypes": "gpu",
+    "HealthCheckInterval": "300 sec",
+    "HealthCheckNodeState": "ANY",
+    "HealthCheckProgram": "/etc/slurm/health.sh",
+    "JobAcctGatherType": "jobacct_gather/cgroup",
+    "JobRequeue": "1",
+    "MpiDefault": "pmix",
+    "PreemptMode": "OFF",
+    "PrivateData": "none",
+    "ProctrackType": "proctrack/cgroup",
+    "Prolog[0]": "/etc/slurm/prolog.sh",
+    "RebootProgram": "/usr/sbin/reboot",
+    "SelectType": "select/cons_tres",
+    "SelectTypeParameters": "CR_CORE_MEMORY",
+    "SLURM_VERSION": VERSION,
+    "SlurmctldTimeout": "120 sec",
+    "SlurmdTimeout": "300 sec",
+    "TaskPlugin": "task/cgroup,task/affinity",
+    "TopologyPlugin": "topology/tree",
+}
+CGROUP = {"CgroupPlugin": "cgroup/v2", "ConstrainCores": "yes", "ConstrainDevices": "yes"}
+PING = ("Slurmctld(primary) at ctl1 is UP", "Slurmctld(backup) at ctl2 is UP")
+MPI = "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\nspecific pmix plugin versions available: pmix_v5\n"
+SRUN = """Usage: srun [OPTIONS(0)... [executable(0) [args(0)...]]]
+  -w, --nodelist=hosts...     request a specific list of hosts
+      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH
+"""
+TRES = "cpu||1\nmem||2\nenergy||3\nnode||4\nbilling||5\nfs|disk|6\nvmem||7\npages||8\ngres|gpu|1001\n"
+
+
+def cluster(names: Sequence[str], gres: str, *, blocks: bool = False) -> list[Item]:
+    """Return all that a Slurm with these nodes says, each with the same generic resources."""
+    config = {**CONFIG, **({"TopologyPlugin": "topology/block"} if blocks else {})}
+    show = ("scontrol", "--all", "--details", "show", "nodes")
+    return [
+        command("slurm/version", ("scontrol", "--version"), f"slurm {VERSION}\n"),
+        command("slurm/nodes", show, "\n".join(node(name, gres) for name in names)),
+        command("slurm/partitions", ("scontrol", "--all", "show", "partition"), partition(names)),
+        command("slurm/config", ("scontrol", "show", "config"), configuration(config)),
+        command("slurm/jobs", ("squeue", "--all", "--noheader"), ""),
+        command("slurm/topology", ("scontrol", "show", "topology"), topology(names, blocks=blocks)),
+        command("slurm/controllers", ("scontrol", "ping"), "".join(f"{line}\n" for line in PING)),
+        command("slurm/mpi", ("srun", "--mpi=list"), MPI),
+        command("slurm/srun", ("srun", "--help"), SRUN),
+        command("slurm/tres", ("sacctmgr", "--noheader", "--parsable2", "show", "tres"), TRES),
+        Item(
+            "slurm/health-check",
+            0,
+            asked={"file": CONFIG["HealthCheckProgram"]},
+            out=encode({"tools": ["dcgmi", "nvidia-smi"]}),
+        ),
+    ]
+
+
+def node(name: str, gres: str) -> str:
+    """Return the block of an idle node."""
+    return (
+        f"NodeName={name} Arch=x86_64 CoresPerSocket=56\n"
+        "   CPUAlloc=0 CPUEfctv=224 CPUTot=224 CPULoad=0.31\n"
+        f"   Gres={gres}\n   GresUsed={gres.rpartition(':')[0]}:0\n"
+        f"   NodeAddr={name} NodeHostName={name} Version={VERSION}\n"
+        "   RealMemory=2048000 AllocMem=0 FreeMem=2010000 Sockets=2 Boards=1\n"
+        "   State=IDLE ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A\n"
+        "   Partitions=batch\n"
+        "   BootTime=2026-11-16T07:55:24 SlurmdStartTime=2026-11-16T07:58:01\n"
+    )
+
+
+def partition(names: Sequence[str]) -> str:
+    """Return the only partition."""
+    return (
+        "PartitionName=batch\n   AllowGroups=ALL Default=YES Hidden=NO\n"
+        "   MaxNodes=UNLIMITED MaxTime=7-00:00:00 MinNodes=0\n"
+        f"   Nodes={folded(names)}\n   PriorityTier=1 RootOnly=NO OverSubscribe=NO PreemptMode=OFF\n"
+        f"   State=UP TotalNodes={len(names)} DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED\n"
+    )
+
+
+def configuration(settings: Mapping[str, str]) -> str:
+    """Return the configuration as scontrol prints it: in columns, cgroup.conf and the controllers at the end."""
+    lines = [f"{key:<23} = {value}" for key, value in sorted(settings.items())]
+    cgroup = [f"{key:<23} = {value}" for key, value in CGROUP.items()]
+    first = "Configuration data as of 2026-11-30T08:00:01"
+    return "\n".join([first, *lines, "", "Cgroup Support Configuration:", *cgroup, "", *PING, ""])
+
+
+def topology(names: Sequence[str], *, blocks: bool) -> str:
+    """Return the network: leaves below one spine, or a block for each rack."""
+    if blocks:
+        parts = [names[first : first + BLOCK] for first in range(0, len(names), BLOCK)]
+        return "".join(
+            f"BlockName=rack{number} BlockIndex={number} Nodes={folded(part)} BlockSize={BLOCK}\n"
+            for number, part in enumerate(parts)
+        )
+    parts = [names[first : first + LEAF] for first in range(0, len(names), LEAF)]
+    leaves = [f"leaf{number}" for number, _ in enumerate(parts)]
+    below = "".join(
+        f"SwitchName={leaf} Level=0 LinkSpeed=1 Nodes={folded(part)}\n"
+        for leaf, part in zip(leaves, parts, strict=True)
+    )
+    return below + f"SwitchName=spine Level=1 LinkSpeed=1 Nodes={folded(names)} Switches={folded(leaves)}\n"
