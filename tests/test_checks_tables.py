@@ -13,6 +13,8 @@ import pytest
 
 from gpuassay.facts import Cluster, Gpu, Nic, Node, Port, RackPool
 from gpuassay.facts.mounts import Volume
+from gpuassay.facts.slurm_cluster import SlurmCluster
+from gpuassay.facts.slurm_node import OnSlurm
 from gpuassay.facts.volumes import AllShared, DeclaredVolume, ObjectStore
 from gpuassay.judge.catalog import TIERS, load_catalog
 from gpuassay.judge.verdict import Verdict
@@ -29,15 +31,19 @@ CATALOG = load_catalog(ROOT / "thresholds.toml", ROOT / "advisories.toml")
 GUIDE = (ROOT / "docs" / "thresholds.md").read_text(encoding="utf-8")
 
 
-class AnyCluster(RackPool, Cluster):
-    """The nodes of a pool, or all of them."""
+class AnyCluster(RackPool, SlurmCluster, Cluster):
+    """The nodes of a pool, or all of them, or their scheduler."""
+
+
+class AnyNode(OnSlurm, Node):
+    """A node, or what a scheduler has of it."""
 
 
 class AnyVolume(DeclaredVolume, Volume, AllShared, ObjectStore):
     """A file system on one node or on all, or a store of objects."""
 
 
-SUBJECTS = {"volume": AnyVolume, "node": Node, "gpu": Gpu, "port": Port, "nic": Nic, "cluster": AnyCluster}
+SUBJECTS = {"volume": AnyVolume, "node": AnyNode, "gpu": Gpu, "port": Port, "nic": Nic, "cluster": AnyCluster}
 
 
 def checks() -> dict[str, ast.FunctionDef]:

@@ -12,9 +12,8 @@ def test_gres(fleet: Fleet, observe: Observe) -> None:
     Fix: write all GPUs of the node to gres.conf (AutoDetect=nvml or rsmi finds them) and the same count to
     its NodeName line; give the type of the product, or none.
     """
-    for slurm in fleet.slurms:
-        for node in slurm.nodes:
-            observe(node, gpus=node.gpus, other_product=node.other_product)
+    for node in fleet.slurm_nodes:
+        observe(node, gpus=node.gpus, other_product=node.other_product)
 
 
 def test_gpu_isolation(fleet: Fleet, observe: Observe) -> None:
@@ -27,8 +26,8 @@ def test_gpu_isolation(fleet: Fleet, observe: Observe) -> None:
     Fix: TaskPlugin=task/cgroup,task/affinity, ProctrackType=proctrack/cgroup; ConstrainDevices=yes in
     cgroup.conf; and in gres.conf a File= for each GPU, or AutoDetect.
     """
-    for slurm in fleet.slurms:
-        observe(slurm, isolates_gpus=slurm.isolates_gpus, tracks_by=slurm.tracks_by)
+    for cluster in fleet.slurms:
+        observe(cluster, isolates_gpus=cluster.isolates_gpus, tracks_by=cluster.tracks_by)
 
 
 def test_nodes_out(fleet: Fleet, observe: Observe) -> None:
@@ -42,10 +41,10 @@ def test_nodes_out(fleet: Fleet, observe: Observe) -> None:
     Fix: give a reason with every drain; reboot what is stuck; compare slurmd -C with the node's line; install
     what the check calls.
     """
-    for slurm in fleet.slurms:
-        observe(slurm, wordless=slurm.reasons.wordless, unkillable=slurm.reasons.unkillable)
-        observe(slurm, not_as_configured=slurm.reasons.not_as_configured)
-        observe(slurm, tool_missing=slurm.reasons.tool_missing)
+    for cluster in fleet.slurms:
+        observe(cluster, wordless=cluster.reasons.wordless, unkillable=cluster.reasons.unkillable)
+        observe(cluster, not_as_configured=cluster.reasons.not_as_configured)
+        observe(cluster, tool_missing=cluster.reasons.tool_missing)
 
 
 def test_topology(fleet: Fleet, observe: Observe) -> None:
@@ -57,8 +56,8 @@ def test_topology(fleet: Fleet, observe: Observe) -> None:
     Fix: TopologyPlugin=topology/tree (or block) and a topology.conf that lists every node below its leaf
     switch; ibnetdiscover, or slurmibtopology, draws it for InfiniBand.
     """
-    for slurm in fleet.slurms:
-        observe(slurm, known=slurm.topology.known, unplaced=slurm.topology.unplaced)
+    for cluster in fleet.slurms:
+        observe(cluster, known=cluster.topology.known, unplaced=cluster.topology.unplaced)
 
 
 def test_blocks(fleet: Fleet, observe: Observe) -> None:
@@ -67,10 +66,11 @@ def test_blocks(fleet: Fleet, observe: Observe) -> None:
     A job within one rack talks by NVLink; one that Slurm has spread over two by accident talks over its
     network cards, or cannot start its multi-node NVLink domain.
 
-    Fix: TopologyPlugin=topology/block (since Slurm 23.11), and in topology.conf one block, or more, for each rack.
+    Fix: TopologyPlugin=topology/block (since Slurm 23.11), and in topology.conf
+    one block, or more, for each rack.
     """
-    for slurm in fleet.slurms:
-        observe(slurm, by_blocks=slurm.topology.by_blocks, over_racks=slurm.topology.blocks_over_racks)
+    for cluster in fleet.slurms:
+        observe(cluster, by_blocks=cluster.topology.by_blocks, over_racks=cluster.topology.blocks_over_racks)
 
 
 def test_health_check(fleet: Fleet, observe: Observe) -> None:
@@ -82,9 +82,9 @@ def test_health_check(fleet: Fleet, observe: Observe) -> None:
     Fix: HealthCheckProgram, HealthCheckInterval=300, HealthCheckNodeState=ANY (or IDLE with CYCLE) in
     slurm.conf.
     """
-    for slurm in fleet.slurms:
-        health = slurm.health
-        observe(slurm, program=health.program, interval_s=health.interval_s, when_idle=health.when_idle)
+    for cluster in fleet.slurms:
+        health = cluster.health
+        observe(cluster, program=health.program, interval_s=health.interval_s, when_idle=health.when_idle)
 
 
 def test_health_check_of_gpus(fleet: Fleet, observe: Observe) -> None:
@@ -96,8 +96,8 @@ def test_health_check_of_gpus(fleet: Fleet, observe: Observe) -> None:
     Fix: have it call dcgmi health, nvidia-smi or amd-smi, and drain the node by what they say; let users
     read it.
     """
-    for slurm in fleet.slurms:
-        observe(slurm, looks_at_gpus=slurm.health.looks_at_gpus)
+    for cluster in fleet.slurms:
+        observe(cluster, looks_at_gpus=cluster.health.looks_at_gpus)
 
 
 def test_between_jobs(fleet: Fleet, observe: Observe) -> None:
@@ -108,8 +108,8 @@ def test_between_jobs(fleet: Fleet, observe: Observe) -> None:
     Fix: set Epilog in slurm.conf to a short program that removes what is left and drains a node that is
     not clean.
     """
-    for slurm in fleet.slurms:
-        observe(slurm, after_jobs=slurm.health.after_jobs)
+    for cluster in fleet.slurms:
+        observe(cluster, after_jobs=cluster.health.after_jobs)
 
 
 def test_remediation(fleet: Fleet, observe: Observe) -> None:
@@ -120,8 +120,8 @@ def test_remediation(fleet: Fleet, observe: Observe) -> None:
 
     Fix: let HealthCheckProgram drain, RebootProgram restart and ResumeProgram replace nodes.
     """
-    for slurm in fleet.slurms:
-        observe(slurm, acts=slurm.health.acts)
+    for cluster in fleet.slurms:
+        observe(cluster, acts=cluster.health.acts)
 
 
 def test_limits(fleet: Fleet, observe: Observe) -> None:
@@ -132,8 +132,8 @@ def test_limits(fleet: Fleet, observe: Observe) -> None:
 
     Fix: SelectTypeParameters=CR_Core_Memory; DefMemPerGPU or DefMemPerCPU for the cluster or each partition.
     """
-    for slurm in fleet.slurms:
-        observe(slurm, gives_out_memory=slurm.gives_out_memory, default_memory=slurm.default_memory)
+    for cluster in fleet.slurms:
+        observe(cluster, gives_out_memory=cluster.gives_out_memory, default_memory=cluster.default_memory)
 
 
 def test_scheduling(fleet: Fleet, observe: Observe) -> None:
@@ -144,9 +144,9 @@ def test_scheduling(fleet: Fleet, observe: Observe) -> None:
 
     Fix: SelectType=select/cons_tres, SlurmdTimeout=300 or less, JobRequeue=1, and a backup controller.
     """
-    for slurm in fleet.slurms:
-        observe(slurm, selects_by=slurm.selects_by, node_timeout_s=slurm.node_timeout_s)
-        observe(slurm, controller_timeout_s=slurm.controller_timeout_s, requeues=slurm.requeues)
+    for cluster in fleet.slurms:
+        observe(cluster, selects_by=cluster.selects_by, node_timeout_s=cluster.node_timeout_s)
+        observe(cluster, controller_timeout_s=cluster.controller_timeout_s, requeues=cluster.requeues)
 
 
 def test_controllers(fleet: Fleet, observe: Observe) -> None:
@@ -157,8 +157,8 @@ def test_controllers(fleet: Fleet, observe: Observe) -> None:
 
     Fix: restart slurmctld there and read its log; add a second SlurmctldHost with a shared StateSaveLocation.
     """
-    for slurm in fleet.slurms:
-        observe(slurm, controllers_down=slurm.controllers_down, backups=slurm.backups)
+    for cluster in fleet.slurms:
+        observe(cluster, controllers_down=cluster.controllers_down, backups=cluster.backups)
 
 
 def test_accounting(fleet: Fleet, observe: Observe) -> None:
@@ -170,9 +170,9 @@ def test_accounting(fleet: Fleet, observe: Observe) -> None:
     Fix: run slurmdbd; AccountingStorageType=accounting_storage/slurmdbd, AccountingStorageTRES=gres/gpu,
     JobAcctGatherType=jobacct_gather/cgroup.
     """
-    for slurm in fleet.slurms:
-        observe(slurm, kept_by=slurm.accounting, database_answers=slurm.database_answers)
-        observe(slurm, accounts_gpus=slurm.accounts_gpus, gathers_usage=slurm.gathers_usage)
+    for cluster in fleet.slurms:
+        observe(cluster, kept_by=cluster.accounting, database_answers=cluster.database_answers)
+        observe(cluster, accounts_gpus=cluster.accounts_gpus, gathers_usage=cluster.gathers_usage)
 
 
 def test_mpi(fleet: Fleet, observe: Observe) -> None:
@@ -183,8 +183,8 @@ def test_mpi(fleet: Fleet, observe: Observe) -> None:
 
     Fix: install Slurm's PMIx plugin on all nodes (built --with-pmix), and set MpiDefault=pmix.
     """
-    for slurm in fleet.slurms:
-        observe(slurm, pmix=slurm.pmix)
+    for cluster in fleet.slurms:
+        observe(cluster, pmix=cluster.pmix)
 
 
 def test_version(fleet: Fleet, observe: Observe) -> None:
@@ -195,7 +195,7 @@ def test_version(fleet: Fleet, observe: Observe) -> None:
 
     Fix: upgrade slurmdbd, slurmctld and slurmd, in this order; three releases back can be left in one step.
     """
-    for slurm in fleet.slurms:
-        observe(slurm, version=slurm.version)
-        for node in slurm.nodes:
+    for cluster in fleet.slurms:
+        observe(cluster, version=cluster.version)
+        for node in cluster.nodes:
             observe(node, on_nodes=node.version)

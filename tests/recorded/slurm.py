@@ -101,7 +101,7 @@ def partition(names: Sequence[str]) -> str:
 
 
 def configuration(settings: Mapping[str, str]) -> str:
-    """Return the configuration as scontrol prints it: in columns, cgroup.conf and the controllers at the end."""
+    """Return the configuration as scontrol prints it, with cgroup.conf and the controllers at the end."""
     lines = [f"{key:<23} = {value}" for key, value in sorted(settings.items())]
     cgroup = [f"{key:<23} = {value}" for key, value in CGROUP.items()]
     first = "Configuration data as of 2026-11-30T08:00:01"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gpuassay.evidence.recording import Recording
+    from gpuassay.facts.slurm_node import OnSlurm
     from gpuassay.judge.catalog import Catalog
     from gpuassay.judge.fact import Fact
     from gpuassay.judge.services import Mount
@@ -67,6 +68,11 @@ class Fleet:
     """
 
     slurms: tuple[SlurmCluster, ...] = ()
+
+    @property
+    def slurm_nodes(self) -> tuple[OnSlurm, ...]:
+        """The nodes as that Slurm offers them."""
+        return tuple(node for slurm in self.slurms for node in slurm.nodes)
 
     def __init__(
         self, nodes: Iterable[Node], out: Iterable[str] = (), services: Services | None = None

@@ -1,4 +1,4 @@
-"""A Slurm cluster as a whole: how it gives out resources, what it keeps account of, and what it says of nodes."""
+"""A Slurm cluster as a whole: how it gives out resources, what it accounts for, what it says of nodes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class SlurmCluster:
 
     @property
     def accounting(self) -> Fact[str]:
-        """Where jobs are accounted: AccountingStorageType; the empty word, as some versions have it, is none."""
+        """Where jobs are accounted: AccountingStorageType; some versions leave it empty for none."""
         return mapped(
             self._slurm.setting("AccountingStorageType"), lambda word: word or "accounting_storage/none"
         )
@@ -104,7 +104,7 @@ class SlurmCluster:
             if shown.kind == "failed":
                 return Read(value=False, evidence=shown.evidence, note=shown.why)
             return Unread("denied", shown.why, shown.evidence) if shown.kind == "not_found" else shown
-        if not any(line.startswith(b"cpu|") for line in shown.value.out.splitlines()):
+        if not re.search(rb"^cpu\|\|[0-9]+$", shown.value.out, re.MULTILINE):
             return Unread("garbled", f"{TRES} lists no resource", shown.evidence)
         return Read(value=True, evidence=shown.evidence)
 
@@ -141,7 +141,7 @@ class SlurmCluster:
 
     @property
     def default_memory(self) -> Fact[bool]:
-        """Whether a job that asks for no memory is given a share: by the cluster, or by all its partitions."""
+        """Whether a job that asks for no memory is given a share, by the cluster or by all partitions."""
         keys = ("DefMemPerNode", "DefMemPerCPU", "JobDefaults")
         settings = [self._slurm.setting(key) for key in keys]
         read = [setting for setting in settings if isinstance(setting, Read)]

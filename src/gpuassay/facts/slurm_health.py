@@ -1,4 +1,4 @@
-"""What Slurm has done for the health of its nodes, and what it does when one is sick: by its configuration."""
+"""What Slurm has done for the health of its nodes, and for a sick one: by its configuration."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _GPU_TOOLS = (
 _OTHER_TOOLS = ("nhc", "ibstat", "ibv_devinfo", "check_hw_ib", "check_fs_mount")
 _COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 
-# Which of a node's states make Slurm run the program while nobody uses it: slurm.conf(5), HealthCheckNodeState.
+# With these Slurm runs it also on nodes that nobody uses: slurm.conf(5), HealthCheckNodeState.
 _IDLE_STATES = frozenset({"ANY", "IDLE", "NONDRAINED_IDLE"})
 
 

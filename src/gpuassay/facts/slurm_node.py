@@ -45,7 +45,7 @@ class OnSlurm:
 
     @property
     def gpus_to_give(self) -> Fact[int]:
-        """How many GPUs it has for jobs: those on its bus; of one that is divided, as Slurm has it, the parts."""
+        """How many GPUs it has for jobs: those on its bus, or the parts of them if Slurm has these."""
         on_bus, parts = self._node.gpus_on_bus, self._node.amdgpu.topology.listed
         modes = [one.partition_mode for one in self._node.gpus]
         if any(isinstance(mode, Read) and mode.value == "mig" for mode in modes):

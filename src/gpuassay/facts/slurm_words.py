@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NAMED = 5
 _WORD = re.compile(r"[^\W\d_]{2,}")
-# Slurm's own words for a node whose processes did not die within UnkillableStepTimeout (src/slurmd/slurmstepd).
+# Slurm's own words where processes did not die within UnkillableStepTimeout (src/slurmd/slurmstepd).
 _UNKILLABLE = re.compile(r"Kill task failed", re.IGNORECASE)
 # 126 and 127 are the shell's: what was to be run could not be, or is not there. It says nothing of the node.
 _NO_TOOL = re.compile(

@@ -91,8 +91,9 @@ class Client:
             why = f"{argv[0]} was not done within {patience_s:g} s{_last(err)}"
             return Item(argv[0], 0, "timed_out", asked, out=late.stdout or b"", err=err, why=why)
         except OSError as error:
-            status = "not_found" if isinstance(error, FileNotFoundError) else "failed"
-            return Item(argv[0], 0, status, asked, why=f"{argv[0]}: {error.strerror}")
+            why = f"{argv[0]}: {error.strerror}"
+            missing = isinstance(error, FileNotFoundError)
+            return Item(argv[0], 0, "not_found" if missing else "failed", asked, why=why)
         err = done.stderr.decode(errors="replace")
         if done.returncode == 0:
             return Item(argv[0], 0, "ok", asked, 0, out=done.stdout, err=err)
