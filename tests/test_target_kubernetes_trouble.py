@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from gpuassay.judge.reach import KubernetesReach
-from gpuassay.target import TargetError
+from gpuassay.target import TargetError, kube_api, kubernetes
 from gpuassay.target.kubernetes import Kubernetes
 from gpuassay.target.progress import Tally
 from kubeapi import answers, cluster
@@ -161,6 +161,15 @@ def test_a_log_that_is_lost(start: Start, tmp_path: Path, cuts: list[int]) -> No
     assert server.cuts == []
 
 
+def test_a_log_that_falls_silent(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection on which nothing comes any more is given up, and the log is read through another."""
+    monkeypatch.setattr(kubernetes, "_SILENCE_S", 1.0)
+    server = start(cluster.node("gpu1", 8))
+    server.stalls = 2
+    assert gather(target(server, tmp_path)).whole("gpu1")
+    assert server.stalls == 0
+
+
 def test_a_log_that_was_rotated_while_it_was_lost(start: Start, tmp_path: Path) -> None:
     """Lines that no one can read any more are said to be missing, by their number."""
     server = start(cluster.node("gpu1", 8))
@@ -209,6 +218,16 @@ def test_a_list_that_expires(start: Start, tmp_path: Path) -> None:
     server.faults.append(lambda _verb, path: answers.expired() if "continue=" in path else None)
     with pytest.raises(TargetError, match=r"changed faster than it could be read \(410\)"):
         target(server, tmp_path).declared()
+
+
+def test_a_list_without_an_end(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that always has one more page is not followed for ever."""
+    monkeypatch.setattr(kube_api, "_MOST_PAGES", 5)
+    server = start(cluster.node("gpu1", 8))
+    endless = b'{"metadata": {"continue": "more"}, "items": []}'
+    server.faults.append(lambda _verb, path: endless if "/storageclasses" in path else None)
+    told = gather(target(server, tmp_path, image=""))
+    assert "it does not end" in told.cluster["kubernetes/storageclasses"].why
 
 
 @pytest.mark.parametrize("garbage", [b"", b"<html>login</html>", b"[]", b"{}", b'{"items": 3}', b"\xff" * 9])

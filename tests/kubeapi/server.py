@@ -43,6 +43,8 @@ class ApiServer:
         self.allows: Callable[[str, str, str], bool] = lambda _verb, _resource, _namespace: True
         self.admits: Callable[[Object], str] = lambda _pod: ""
         self.faults: list[Callable[[str, str], bytes | answers.Refusal | None]] = []
+        self.stalls = 0  # how many of the next log connections fall silent and stay open
+        self.over = threading.Event()
         self.rotates = 0  # how much of a log no one can read any more when its connection is lost
         self.drops: set[str] = set()  # of which methods the first answer to each path is lost
         self.cuts: list[int] = []  # after how many bytes the next log connections are lost
@@ -73,6 +75,7 @@ class ApiServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.over.set()
         self._http.shutdown()
         self._http.server_close()
         self.kubelet.stop_all()
@@ -262,6 +265,9 @@ def _handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Type", "text/plain")
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
+            if server.stalls:
+                server.stalls -= 1
+                server.over.wait()
             left = server.cuts.pop(0) if server.cuts else None
             at = log.begin
             while True:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PAGE = 500
 """Objects a page: what the server's own tools ask for."""
 
+_MOST_PAGES = 2000  # a million objects: more than a cluster is meant to hold
 _REQUEST_S = 120.0
 _ATTEMPTS = 4
 _LONGEST_WAIT_S = 10.0
@@ -81,7 +82,7 @@ class Api:
     async def _pages(self, path: str, query: dict[str, str | int]) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
         more = ""
-        while True:
+        for _ in range(_MOST_PAGES):
             page = await self.get(path, limit=PAGE, **query, **({"continue": more} if more else {}))
             came, metadata = page.get("items"), page.get("metadata")
             if not isinstance(came, list) or not isinstance(metadata, dict):
@@ -90,6 +91,7 @@ class Api:
             more = metadata.get("continue") or ""
             if not more:
                 return items
+        raise ApiError(httpx.codes.OK, f"{path}: this is no list: it does not end")
 
     async def create(self, path: str, item: dict[str, Any]) -> None:
         """Make an object whose name nobody else uses. Raises ApiError."""
@@ -125,9 +127,8 @@ class Api:
     async def stream(self, path: str, **query: str | int) -> AsyncIterator[AsyncIterator[bytes]]:
         """Read what comes, as it comes. Raises ApiError, also when the connection is lost."""
         try:
-            # A log may be silent for as long as what writes it: whoever reads sets the limit.
-            quiet = httpx.Timeout(30.0, read=None)
-            async with self._client.stream("GET", path, params=query, timeout=quiet) as response:
+            # A log that is silent may have lost its connection on the way: who follows it asks again.
+            async with self._client.stream("GET", path, params=query) as response:
                 if response.is_error:
                     raise _refusal(response.status_code, await response.aread())
                 yield response.aiter_bytes()

@@ -75,7 +75,8 @@ async def _kinds(api: Api, namespace: str) -> list[tuple[str, str]]:
 
 async def _names(api: Api, path: str, selector: str) -> list[str]:
     items = await api.pages(path, labelSelector=selector)
-    return [str(item["metadata"]["name"]) for item in items]
+    named = (item.get("metadata") for item in items)
+    return [str(one["name"]) for one in named if isinstance(one, dict) and "name" in one]
 
 
 async def _until_gone(api: Api, path: str, selector: str, gone_s: float) -> None:
