@@ -58,3 +58,38 @@ def test_an_exporter_is_a_port_and_a_path(page: object) -> None:
     """The host is each node's own name."""
     assert read(exporters=[":9400/metrics"])[0].has("exporters")
     assert len(read(exporters=[page])[1]) == 1
+
+
+def read_storage(**tables: Any) -> tuple[Services, list[Mistake]]:
+    """Read a site file that has only these tables."""
+    mistakes: list[Mistake] = []
+    return read_services(Table(tables, Place("site.toml"), mistakes)), mistakes
+
+
+def test_what_storage_is_declared() -> None:
+    """Storage of each node's own is not shared, and a capacity is one of either; an end of a path is none."""
+    local = {"path": "/scratch", "role": "local"}
+    home = {"path": "/home/", "role": "home", "capacity_tb": 10}
+    found, mistakes = read_storage(mount=[local])
+    words = ("shared_storage", "local_storage", "storage_capacity", "s3")
+    assert mistakes == []
+    assert [found.has(word) for word in words] == [False, True, False, False]
+    found, _ = read_storage(mount=[local, home], s3={"endpoint": "https://s3.example.com/"})
+    assert [found.has(word) for word in words] == [True, True, True, True]
+    assert [mount.path for mount in found.mounts] == ["/scratch", "/home"]
+
+
+def test_a_mount_that_is_no_path_from_the_root_is_a_mistake() -> None:
+    """It could not be found on any node."""
+    _, mistakes = read_storage(mount=[{"path": "home", "role": "home"}])
+    assert "expected a path from the root, such as /home; found home" in str(mistakes[0])
+
+
+@pytest.mark.parametrize("key", ["access_key", "secret_key"])
+def test_a_key_itself_is_refused(key: str) -> None:
+    """The site file names the variable that holds it; what was written there is not shown again."""
+    secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"  # noqa: S105 - the example of Amazon's documentation
+    _, mistakes = read_storage(s3={"endpoint": "https://s3.example.com", key: secret})
+    assert "does not belong into a site file" in str(mistakes[0])
+    assert secret not in str(mistakes[0])
+    assert read_storage(s3={"endpoint": "https://s3.example.com", key: "S3_KEY"})[1] == []

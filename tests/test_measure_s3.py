@@ -192,6 +192,11 @@ def test_nobody_answers_at_the_endpoint() -> None:
     assert unread(found.encrypted).kind == "failed"
 
 
+def test_an_endpoint_that_is_no_address() -> None:
+    """It is told in the library's words, and nothing is raised."""
+    assert "Invalid endpoint" in unread(trial(asked(declared("no address"))).lost).why
+
+
 def test_a_way_that_cannot_be_trusted() -> None:
     """Where TLS fails, that is told of the way, and nothing is sent on it."""
     with lyingstore.running() as holding:

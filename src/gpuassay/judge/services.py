@@ -132,8 +132,11 @@ def read_services(site: Table) -> Services:
 
 def _mount(table: Table) -> Mount:
     role = table.need("role", word(_ROLES))
+    path = table.need("path", TEXT)
+    if path and not path.startswith("/"):
+        table.wrong("path", f"expected a path from the root, such as /home; found {path}")
     mount = Mount(
-        path=table.need("path", TEXT),
+        path=path.rstrip("/") or "/",
         role=role,
         shared=table.take("shared", FLAG, role != "local"),
         capacity_tb=table.take("capacity_tb", NUMBER, None),
@@ -143,15 +146,26 @@ def _mount(table: Table) -> Mount:
 
 
 def _s3(table: Table) -> S3:
-    words = {name: table.take(name, TEXT, "") for name in ("bucket", "region", "access_key", "secret_key")}
+    words = {name: table.take(name, TEXT, "") for name in ("bucket", "region")}
+    keys = {name: _variable(table, name) for name in ("access_key", "secret_key")}
     s3 = S3(
-        table.need("endpoint", TEXT),
+        table.need("endpoint", ADDRESS),
         **words,
+        **keys,
         capacity_tb=table.take("capacity_tb", NUMBER, None),
         addressing=table.take("addressing", word(("path", "virtual")), "path"),
     )
     table.close()
     return s3
+
+
+def _variable(table: Table, name: str) -> str:
+    """Read the name of an environment variable. A key itself is refused, and not shown once more."""
+    text = table.take(name, TEXT, "")
+    if text and not re.fullmatch(r"[A-Z_][A-Z0-9_]*", text):
+        expected = "expected the name of an environment variable such as S3_SECRET_KEY"
+        table.wrong(name, f"{expected}; a key itself does not belong into a site file")
+    return text
 
 
 def _monitoring(table: Table) -> Monitoring:

@@ -73,7 +73,10 @@ def _tried(s3: S3, deadline_s: float) -> list[Item]:
     from gpuassay.measure import s3store  # noqa: PLC0415 - an extra
 
     until = time.monotonic() + deadline_s
-    trial = s3store.Trial(s3, os.environ[s3.access_key], os.environ[s3.secret_key])
+    try:
+        trial = s3store.Trial(s3, os.environ[s3.access_key], os.environ[s3.secret_key])
+    except s3store.ERRORS as error:  # the endpoint is no address, or the user's own settings of AWS are odd
+        return [Item("bucket", 0, status="failed", why=s3store.words_of(error))]
     items: list[Item] = []
     try:
         items += _steps(trial, until - CLEAN_S)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ERRORS", "SSLError", "Trial", "kind_of", "words_of"]
 
-ERRORS = (BotoCoreError, ClientError)
+ERRORS = (BotoCoreError, ClientError, ValueError)  # ValueError: what is no address, or no name of a bucket
 
 _CONNECT_S, _READ_S = 5, 10
 _KIB, _MIB = 1 << 10, 1 << 20
