@@ -105,6 +105,16 @@ def test_a_recording_cannot_be_measured(cluster: Cluster) -> None:
         cluster.measure("load", live=False)("dcgm_diag")
 
 
+def test_only_nodes_that_a_check_is_about_are_measured(cluster: Cluster) -> None:
+    """A login node gets no load for the sake of a check over GPUs; a second check adds the nodes it needs."""
+    measure = cluster.measure("load")
+    assert measure.on(())("dcgm_diag") == []
+    assert [one.node for one in measure.on({"gpu002"})("dcgm_diag")] == ["gpu002"]
+    assert [one.node for one in measure.on({"gpu001", "gpu002"})("dcgm_diag")] == ["gpu001", "gpu002"]
+
+    assert [node for node, _ in cluster.ran] == ["gpu002", "gpu001"]
+
+
 def test_a_node_in_use_gets_no_load(cluster: Cluster) -> None:
     """Somebody's job is not disturbed; the node says why it has no result."""
     found = cluster.measure("load", busy="its GPUs are in use by 2 processes")("dcgm_diag")

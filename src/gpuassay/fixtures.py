@@ -7,7 +7,7 @@ import pytest
 from gpuassay.facts import Fleet
 from gpuassay.judge.observe import Observe
 from gpuassay.measuring import Measure
-from gpuassay.session import OBSERVE, SESSION
+from gpuassay.session import CHECK, OBSERVE, SESSION
 
 __all__ = ["Fleet", "Measure", "Observe", "fleet", "measure", "observe"]
 
@@ -18,10 +18,10 @@ def fleet(pytestconfig: pytest.Config) -> Fleet:
     return pytestconfig.stash[SESSION].fleet
 
 
-@pytest.fixture(scope="session")
-def measure(pytestconfig: pytest.Config) -> Measure:
-    """Give the callable that measures, or reads what was measured."""
-    return pytestconfig.stash[SESSION].measure
+@pytest.fixture
+def measure(request: pytest.FixtureRequest) -> Measure:
+    """Give the callable that measures, or reads what was measured, on the nodes that the check is about."""
+    return request.config.stash[SESSION].measure_for(request.node.stash[CHECK])
 
 
 @pytest.fixture

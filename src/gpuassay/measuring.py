@@ -5,6 +5,7 @@ It never gives live values: what was just run is recorded and then read, so a re
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from gpuassay.measure import SURVEYS, TOOLS
 from gpuassay.target import Job, TargetError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from gpuassay.evidence.recording import NodeEvidence
@@ -48,24 +49,34 @@ class Measure:
         """Take what may be measured, where, and the levels that the user has consented to."""
         self._services = site.services
         self._measurements = site.catalog.measurements
-        self._nodes = [node for node in nodes if node.silence is None]
+        self._nodes = self._asked_of = [node for node in nodes if node.silence is None]
         self._recording = recording
         self._run = run
         self._allowed = allowed
 
+    def on(self, names: Collection[str]) -> Measure:
+        """Measure on these nodes only: those to which a check applies. Nothing else may be touched for it."""
+        narrowed = copy.copy(self)
+        about = [node for node in self._nodes if node.name in names]
+        narrowed._asked_of = about  # noqa: SLF001 - a copy of itself
+        return narrowed
+
     def __call__(self, name: str) -> list[Any]:
         """Give one subject for each node that answered, or those of a survey. Raises NotMeasuredError."""
         measurement = self._measurements[name]
+        if not self._asked_of:
+            return []
         if measurement.tool in SURVEYS:
             return self._survey(measurement)
         found = self._read(measurement)
-        if found and not any(node.answered for node in found.values()):
-            self._make(measurement)
+        missing = [node for node in self._asked_of if not found[node.name].answered]
+        if missing and (self._run is not None or len(missing) == len(self._asked_of)):
+            self._make(measurement, missing)
             found = self._read(measurement)
         tool = TOOLS[measurement.tool]
         return [
             tool.read(node.name, measurement.args, *self._answer(measurement, found[node.name]))
-            for node in self._nodes
+            for node in self._asked_of
         ]
 
     def _survey(self, measurement: Measurement) -> list[Any]:
@@ -88,7 +99,7 @@ class Measure:
         return list(survey.read(measurement.args, found))
 
     def _read(self, measurement: Measurement) -> Mapping[str, NodeEvidence]:
-        return read_measurement(self._recording, measurement.name, [node.name for node in self._nodes])
+        return read_measurement(self._recording, measurement.name, [node.name for node in self._asked_of])
 
     def _answer(self, measurement: Measurement, evidence: NodeEvidence) -> tuple[Item | Unread, str]:
         item = evidence.item(measurement.name)
@@ -99,10 +110,10 @@ class Measure:
             return Unread("not_asked", f"{measurement.name} was made by another method", ref), ref
         return item, ref
 
-    def _make(self, measurement: Measurement) -> None:
+    def _make(self, measurement: Measurement, nodes: Sequence[Node]) -> None:
         run = self._consent(measurement)
-        busy = {node.name: node.busy for node in self._nodes if node.busy and measurement.level == "load"}
-        idle = tuple(node.name for node in self._nodes if node.name not in busy)
+        busy = {node.name: node.busy for node in nodes if node.busy and measurement.level == "load"}
+        idle = tuple(node.name for node in nodes if node.name not in busy)
         results = {(name, 0): _refused(why) for name, why in busy.items()}
         try:
             if idle:

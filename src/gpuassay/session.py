@@ -22,7 +22,7 @@ from gpuassay.gathering import runner
 from gpuassay.judge.bench import Bench
 from gpuassay.judge.needs import Needs
 from gpuassay.judge.observe import Observe
-from gpuassay.judge.settle import settle
+from gpuassay.judge.settle import applies_to, settle
 from gpuassay.judge.site import Site, load_site, undeclared
 from gpuassay.measuring import Measure, NotMeasuredError
 from gpuassay.report import results as report
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 SESSION = pytest.StashKey["Session"]()
 OBSERVE = pytest.StashKey[Observe]()
+CHECK = pytest.StashKey[str]()
 RECORDING = "recording:"
 ACCEPTANCE = "acceptance"
 """The profile that demands nothing of its own: the site file says what is required."""
@@ -109,6 +110,10 @@ class Session:
     measure: Measure
     stamps: tuple[tuple[str, str], ...]
     before: Before | None = None
+
+    def measure_for(self, check: str) -> Measure:
+        """Give the ``measure`` of one check, which touches no node that the check is not about."""
+        return self.measure.on(applies_to(self.bench, self.suite.catalog.checks[check]))
 
     def judge(self, check: str, observe: Observe, failure: BaseException | None = None) -> Document:
         """Settle one check by what it observed, and by what it raised, if it did."""

@@ -64,7 +64,7 @@ def judge_named(name: str) -> Judged:
 def _outcome(session: Session, check: str, function: Callable[..., None]) -> dict[str, Any]:
     """Run a check with what it asks for, as the plugin does."""
     observe = Observe()
-    offered = {"fleet": session.fleet, "measure": session.measure, "observe": observe}
+    offered = {"fleet": session.fleet, "measure": session.measure_for(check), "observe": observe}
     asked = {name: offered[name] for name in function.__annotations__ if name in offered}
     failure: BaseException | None = None
     try:

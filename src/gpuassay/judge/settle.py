@@ -55,6 +55,13 @@ def settle(bench: Bench, check: Check, observations: Iterable[Observation]) -> C
     return _Settling(bench, check).result(observations)
 
 
+def applies_to(bench: Bench, check: Check) -> frozenset[str]:
+    """Name the nodes that a check is surely about, silent ones too."""
+    if check.profiles and bench.profile not in check.profiles:
+        return frozenset()
+    return frozenset(node.name for node in bench.nodes if bench.needs.of(node, check.needs).applies)
+
+
 class _Settling:
     """The settling of one check."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from gpuassay.judge.observe import Observe
 from gpuassay.report.results import failed_outcome
-from gpuassay.session import OBSERVE, SESSION, Request, prepare
+from gpuassay.session import CHECK, OBSERVE, SESSION, Request, prepare
 from gpuassay.suite import check_id
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from gpuassay.report.results import Document
 
-CHECK = pytest.StashKey[str]()
 OUTCOME = pytest.StashKey["Document"]()
 
 
