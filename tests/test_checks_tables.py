@@ -19,6 +19,7 @@ from gpuassay.facts.volumes import AllShared, DeclaredVolume, ObjectStore
 from gpuassay.judge.catalog import TIERS, load_catalog
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.versions import SCHEMES
+from gpuassay.suite import PHASES, check_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,11 +46,10 @@ SUBJECTS: dict[str, tuple[type, ...]] = {
 def checks() -> dict[str, ast.FunctionDef]:
     """Read the checks from their sources, by id."""
     found = {}
-    for source in sorted((ROOT / "tests_audit").glob("*.py")):
-        area = source.stem.removeprefix("test_")
+    for source in sorted(source for folder in PHASES for source in (ROOT / folder).glob("*.py")):
         for node in ast.parse(source.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef):
-                found[f"audit.{area}.{node.name.removeprefix('test_')}"] = node
+                found[check_id(ROOT, source, node.name) or ""] = node
     return found
 
 
@@ -71,7 +71,12 @@ def observed(check: str) -> dict[str, ast.expr]:
 
 def test_every_check_has_a_table_and_every_table_a_check() -> None:
     """The ids are the paths, in both directions."""
-    tables = {f"audit.{area}.{name}" for area, names in TABLES["audit"].items() for name in names}
+    tables = {
+        f"{phase}.{area}.{name}"
+        for phase in PHASES.values()
+        for area, names in TABLES.get(phase, {}).items()
+        for name in names
+    }
 
     assert tables == set(CHECKS) == set(CATALOG.checks)
 
@@ -241,13 +246,24 @@ def values(data: Any) -> Iterator[str]:
         yield str(data)
 
 
+def figures() -> Iterator[str]:
+    """Give every figure of a product that a performance check refers to."""
+    checks = (check for check in CATALOG.checks.values() if check.phase == "perf")
+    references = [limit.of for check in checks for limit in check.limits.values() if limit.of]
+    names = {reference.name for reference in references if reference.root == "accelerator"}
+    for product in CATALOG.accelerators.values():
+        yield from (str(product.figures[name].value) for name in names if name in product.figures)
+
+
 def test_the_guide_has_every_number_name_and_source() -> None:
     """docs/thresholds.md names every check, metric, product, advisory, version and number in the tables."""
     advisories = tomllib.loads((ROOT / "advisories.toml").read_text(encoding="utf-8"))["advisory"]
     words = {*CHECKS, *TABLES["accelerator"], *advisories}
     words |= {metric for check in CATALOG.checks.values() for metric in check.limits}
     words |= {model for product in CATALOG.accelerators.values() for model in product.match}
-    words |= {*values(TABLES["audit"]), *values([one["affected"] for one in advisories.values()])}
+    words |= {*values([TABLES["audit"], TABLES["perf"]])}
+    words |= {*values([one["affected"] for one in advisories.values()])}
+    words |= {*figures()}
     words |= {str(advisory.date) for advisory in CATALOG.advisories.values()}
 
     missing = {word for word in words if not re.search(rf"(?<![\w.]){re.escape(word)}(?![\w]|\.\d)", GUIDE)}

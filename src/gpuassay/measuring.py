@@ -6,6 +6,8 @@ It never gives live values: what was just run is recorded and then read, so a re
 from __future__ import annotations
 
 import copy
+
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +15,11 @@ from gpuassay.evidence.item import Item
 from gpuassay.evidence.recording import read_measurement, read_survey
 from gpuassay.evidence.sums import write_sums
 from gpuassay.evidence.writer import add_measurement
+from gpuassay.facts.record import Record
 from gpuassay.judge.fact import Unread
-from gpuassay.measure import SURVEYS, TOOLS
+from gpuassay.measure import SURVEYS, TOOLS, errand
+from gpuassay.measure.ranks import tell
+from gpuassay.measure.workloads import WORKLOADS
 from gpuassay.target import Job, TargetError
 
 if TYPE_CHECKING:
@@ -62,10 +67,16 @@ class Measure:
         return narrowed
 
     def __call__(self, name: str) -> list[Any]:
-        """Give one subject for each node that answered, or those of a survey. Raises NotMeasuredError."""
+        """Give a subject for each node that answered, for each GPU of a workload, or those of a survey.
+
+        Raises NotMeasuredError.
+        """
         measurement = self._measurements[name]
         if not self._asked_of:
             return []
+
+        if measurement.workload:
+            return self._work(measurement)
         if measurement.tool in SURVEYS:
             return self._survey(measurement)
         found = self._read(measurement)
@@ -78,6 +89,31 @@ class Measure:
             tool.read(node.name, measurement.args, *self._answer(measurement, found[node.name]))
             for node in self._asked_of
         ]
+
+    def _work(self, measurement: Measurement) -> list[Any]:
+        """Run a workload on nodes with GPUs (where there is none, at tiny size on all), and read it."""
+        nodes = [node for node in self._nodes if node.gpus] or self._nodes
+        names = [node.name for node in nodes]
+        found = read_measurement(self._recording, measurement.name, names)
+        if found and not any(node.answered for node in found.values()):
+            self._put_to_work(measurement, nodes)
+            found = read_measurement(self._recording, measurement.name, names)
+        workload = WORKLOADS[measurement.workload]
+        asked = workload.asked(measurement.args)
+        told = {name: [_told(item, own, asked) for item in own.items] for name, own in found.items()}
+        read = (workload.read(node, measurement.args, told[node.name]) for node in nodes)
+        return [gpu for gpus in read for gpu in gpus]
+
+    def _put_to_work(self, measurement: Measurement, nodes: Sequence[Node]) -> None:
+        """Run a workload with a rank for each GPU: nodes that have as many are one job, all at once."""
+        workload = WORKLOADS[measurement.workload]
+        feed = errand.pack(workload.order(measurement.args))
+        by_count: dict[int, list[Node]] = defaultdict(list)
+        for node in nodes:
+            by_count[max(1, len(node.gpus))].append(node)
+        for ranks, alike in by_count.items():
+            job = Job(measurement.name, errand.ARGV, (), ranks, deadline_s=measurement.deadline_s, feed=feed)
+            self._run_on(measurement, alike, job, workload.asked(measurement.args))
 
     def _survey(self, measurement: Measurement) -> list[Any]:
         survey = SURVEYS[measurement.tool]
@@ -111,16 +147,24 @@ class Measure:
         return item, ref
 
     def _make(self, measurement: Measurement, nodes: Sequence[Node]) -> None:
+
+    def _make(self, measurement: Measurement) -> None:
+        argv = TOOLS[measurement.tool].argv(measurement.args)
+        job = Job(measurement.name, argv, (), deadline_s=measurement.deadline_s)
+        self._run_on(measurement, self._nodes, job, _asked(measurement))
+
+    def _run_on(
+        self, measurement: Measurement, nodes: Sequence[Node], job: Job, asked: Mapping[str, Any]
+    ) -> None:
+        """Run a job on the nodes that may be loaded, and keep what came of it, or why it did not run."""
         run = self._consent(measurement)
         busy = {node.name: node.busy for node in nodes if node.busy and measurement.level == "load"}
         idle = tuple(node.name for node in nodes if node.name not in busy)
         results = {(name, 0): _refused(why) for name, why in busy.items()}
         try:
             if idle:
-                argv = TOOLS[measurement.tool].argv(measurement.args)
-                job = Job(measurement.name, argv, idle, deadline_s=measurement.deadline_s)
-                results |= run(job)
-            record(self._recording, measurement.name, _asked(measurement), results)
+                results |= run(replace(job, nodes=idle))
+            record(self._recording, measurement.name, asked, results)
         except TargetError as error:
             raise NotMeasuredError(f"{measurement.name}: {error}") from error
         finally:
@@ -144,6 +188,14 @@ def record(recording: Path, name: str, asked: Mapping[str, Any], results: Result
 
 def _refused(busy: str) -> Item:
     return Item("refused", 1, status="failed", why=f"not run: {busy}; a load needs an idle node")
+
+
+def _told(item: Item, evidence: NodeEvidence, asked: Mapping[str, Any]) -> Record:
+    """Read what a rank printed, unless something else was asked of it."""
+    ref = evidence.ref(item)
+    if item.asked != asked:
+        return Record(Unread("not_asked", "it was made by another method", ref), ref)
+    return tell(item, ref)
 
 
 def _asked(measurement: Measurement) -> dict[str, Any]:

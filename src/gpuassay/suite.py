@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from gpuassay.judge.catalog import load_catalog
 from gpuassay.measure import SURVEYS, TOOLS
+from gpuassay.measure.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -70,12 +71,7 @@ def load_suite(root: Path, thresholds: Path | None = None) -> Suite:
     """
     catalog = load_catalog(thresholds or root / THRESHOLDS, root / "advisories.toml")
     docs: dict[str, Doc] = {}
-    mistakes = [
-        f"{THRESHOLDS}: [measure.{one.name}] tool: there is no {one.tool}; expected one of "
-        f"{', '.join((*TOOLS, *SURVEYS))}"
-        for one in catalog.measurements.values()
-        if one.tool not in TOOLS and one.tool not in SURVEYS
-    ]
+    mistakes = list(_unmeasurable(catalog))
     for source in _sources(root):
         for function in _checks(source, mistakes):
             check = check_id(root, source, function.name) or ""
@@ -90,6 +86,16 @@ def load_suite(root: Path, thresholds: Path | None = None) -> Suite:
     if mistakes:
         raise SuiteError("\n".join(mistakes))
     return Suite(root, catalog, docs)
+
+
+def _unmeasurable(catalog: Catalog) -> Iterator[str]:
+    """Name each measurement whose tool or workload does not exist."""
+    for one in catalog.measurements.values():
+        kind, name = ("workload", one.workload) if one.workload else ("tool", one.tool)
+        known = tuple(WORKLOADS) if one.workload else (*TOOLS, *SURVEYS)
+        if name not in known:
+            place = f"{THRESHOLDS}: [measure.{one.name}] {kind}"
+            yield f"{place}: there is no {name}; expected one of {', '.join(known)}"
 
 
 def check_id(root: Path, path: Path, function: str) -> str | None:

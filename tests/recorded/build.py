@@ -15,7 +15,18 @@ from gpuassay.evidence.item import Item
 from gpuassay.evidence.meta import Meta
 from gpuassay.evidence.writer import RecordingWriter, add_measurement
 from gpuassay.judge.names import expand
-from recorded import cpu_vm, gb300, hgx_b200, hgx_h200, mi300x_cpx, mi355x, objects, slurm, vm_h200
+from recorded import (
+    cpu_vm,
+    gb300,
+    hgx_b200,
+    hgx_h200,
+    mi300x_cpx,
+    mi355x,
+    objects,
+    performance,
+    slurm,
+    vm_h200,
+)
 from recorded.description import EARLIER, FIXTURES, DescriptionError, describe, healthy
 from recorded.overlay import OverlayError
 
@@ -31,6 +42,9 @@ MODELS: dict[str, Callable[[str, int], list[Item]]] = {
     "hgx_b200": hgx_b200.node,
     "hgx_b200_monitored": hgx_b200.node,
     "hgx_b200_slurm": hgx_b200.node,
+    "hgx_b200_measured": performance.b200,
+    "hgx_h200_measured": performance.h200,
+    "mi355x_measured": performance.mi355x,
     "hgx_h200": hgx_h200.node,
     "mi300x_cpx": mi300x_cpx.node,
     "mi355x": mi355x.node,
@@ -123,7 +137,7 @@ def _write(description: Description, folder: Path) -> None:
         for item in _node(description, name, index):
             place, _, measurement = item.id.partition("/")
             if place == "measure":
-                add_measurement(folder, measurement, name, replace(item, id=measurement))
+                add_measurement(folder, measurement.partition("/")[0], name, replace(item, id=measurement))
             else:
                 writer.add(name, item)
     for item in _told_of_cluster(description, names):
@@ -189,6 +203,13 @@ def _key(description: Description) -> str:
     makers = [*Path(__file__).parent.glob("*.py"), *Path(*evidence.__path__).glob("*.py")]
     for source in (*sorted(makers), description.file):
         digest.update(source.read_bytes())
-    about = (description.name, description.model, description.nodes, description.begin, description.end)
+    about = (
+        performance.made_from(),
+        description.name,
+        description.model,
+        description.nodes,
+        description.begin,
+        description.end,
+    )
     digest.update(repr((*about, description.site)).encode())
     return digest.hexdigest()[:12]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "recorded"
 FAULTY = FIXTURES / "faulty"
 
-HEALTHY_KEYS = frozenset({"title", "synthetic", "model", "nodes", "begin", "end", "expected"})
+HEALTHY_KEYS = frozenset({"title", "like", "synthetic", "model", "nodes", "begin", "end", "expected"})
 FAULTY_KEYS = frozenset(
     {"title", "base", "says", "nothing", "cases", "profile", "overlay", "earlier", "expected"}
 )
@@ -37,11 +37,12 @@ class DescriptionError(ValueError):
 class Description:
     """One recorded cluster.
 
-    ``expected`` maps each check to its verdict; in the file, ``otherwise`` and ``passing`` speak for those
-    that it does not name. Of a faulty cluster, ``changed`` are the checks that differ from the base, and each
-    expression of ``says`` must be found in the message of one of them. ``nothing`` marks a cluster on which
-    no check may pass, whatever the check. ``cases`` maps public cases that this
-    cluster shows in our form to the check that has to see them; ``profile`` is what it is judged by.
+    ``expected`` maps each check to its verdict; in the file, those that it does not name are as ``otherwise``
+    or ``passing`` say, or as on the cluster that a healthy one is ``like``. Of a faulty cluster, ``changed``
+    are the checks that differ from the base, and each expression of ``says`` must be found in the message of
+    one of them. ``nothing`` marks a cluster on which no check may pass, whatever the check. ``cases`` maps
+    public cases that this cluster shows in our form to the check that has to see them; ``profile`` is what
+    it is judged by.
     ``earlier`` is what its base was changed by a week before; None if there is no such recording.
     """
 
@@ -127,13 +128,14 @@ def before(described: Description) -> Description:
 
 
 def _healthy(name: str, file: Path) -> Description:
-    table = _load(file, HEALTHY_KEYS, needed=HEALTHY_KEYS)
+    table = _load(file, HEALTHY_KEYS, needed=HEALTHY_KEYS - {"like"})
     if table["synthetic"] is not True:
         raise DescriptionError(f"{file}: synthetic: every cluster here is made up and says so")
+    like = describe(table["like"]).expected if "like" in table else {}
     expected, _ = _expected(table["expected"], dict.fromkeys(_checks(), ""))
     site = (file.parent / "site.toml").read_text(encoding="utf-8")
     about = {key: table[key] for key in ("title", "model", "nodes", "begin", "end")}
-    return Description(name=name, file=file, site=site, expected=expected, **about)
+    return Description(name=name, file=file, site=site, expected={**like, **expected}, **about)
 
 
 def _expected(table: Mapping[str, Any], base: Mapping[str, str]) -> tuple[dict[str, str], bool]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpuassay.judge.observe import Observe
 from gpuassay.report.results import assemble
 from gpuassay.session import ACCEPTANCE, Request, Session, context, prepare
-from gpuassay.suite import Suite, check_id, load_suite
+from gpuassay.suite import PHASES, Suite, check_id, load_suite
 from recorded.build import build
 from recorded.description import EARLIER, describe
 
@@ -77,8 +77,8 @@ def _outcome(session: Session, check: str, function: Callable[..., None]) -> dic
 @cache
 def _suite() -> tuple[Suite, Mapping[str, Callable[..., None]]]:
     checks = {}
-    for source in sorted(ROOT.glob("tests_audit/test_*.py")):
-        spec = importlib.util.spec_from_file_location(f"recorded_{source.stem}", source)
+    for source in sorted(path for phase in PHASES for path in (ROOT / phase).glob("test_*.py")):
+        spec = importlib.util.spec_from_file_location(f"recorded_{source.parent.name}_{source.stem}", source)
         if spec is None or spec.loader is None:
             raise ImportError(str(source))
         module = importlib.util.module_from_spec(spec)

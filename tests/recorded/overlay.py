@@ -109,6 +109,8 @@ def _change(table: Mapping[str, Any]) -> Change:
     match sorted(table):
         case ["set", "to"]:
             return partial(_set, path=table["set"], value=table["to"])
+        case ["by", "scale"]:
+            return partial(_scale, path=table["scale"], by=table["by"])
         case ["drop"]:
             paths = table["drop"]
             return partial(_drop, paths=[paths] if isinstance(paths, str) else paths)
@@ -150,6 +152,14 @@ def _set(item: Item, path: str, value: object) -> Item:
     document = _document(item)
     for container, key in _places(document, path):
         container[key] = value
+    return replace(item, out=encode(document))
+
+
+def _scale(item: Item, path: str, by: float) -> Item:
+    """Multiply numbers, wherever the path leads."""
+    document = _document(item)
+    for container, key in _places(document, path):
+        container[key] *= by
     return replace(item, out=encode(document))
 
 

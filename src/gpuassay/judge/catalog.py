@@ -110,13 +110,17 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One thing to run: a tool of ``gpuassay.measure``, its arguments, and the consent that it needs."""
+    """One thing to run: a tool or a workload, its arguments, and the consent that it needs.
+
+    One of ``tool`` and ``workload`` is empty.
+    """
 
     name: str
     tool: str
     args: Mapping[str, Scalar]
     deadline_s: float
     level: str
+    workload: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +238,14 @@ def _measurement(name: str, table: Table) -> Measurement:
     args = table.below("args", table.data.get("args", {}))
     measurement = Measurement(
         name,
-        tool=table.need("tool", TEXT),
+        tool=table.take("tool", TEXT, ""),
+        workload=table.take("workload", TEXT, ""),
         args={key: args.need(key, SCALAR) for key in args.data},
         deadline_s=table.need("deadline", DURATION),
         level=table.need("level", word(LEVELS)),
     )
+    if bool(measurement.tool) == bool(measurement.workload):
+        table.wrong("", "expected a `tool` or a `workload`, and one of them only")
     table.close()
     return measurement
 

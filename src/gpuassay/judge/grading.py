@@ -38,6 +38,8 @@ ABSENT: Mapping[Absence, Verdict | None] = {
 }
 _MEDIAN_OF = 4  # docs/decisions.md: fewer values have no meaningful median
 _NAMED = 5
+_NORMAL = 1.4826  # the median deviation of normal values, times this, is their standard deviation
+_LEAST_DEVIATION = 0.005  # of the median: where all are alike, the least difference would be an outlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,12 @@ class Grading:
         if grade and grade.verdict is Verdict.FAIL and limit.softened:  # no majority, where that only warns
             grade = replace(grade, verdict=Verdict.WARN)
         grade = grade or limit.grade(fact.value, reference.value if reference else None)
+        if (
+            limit.beyond
+            and not peers.outside(fact.value, limit.beyond)
+            and grade.verdict is not Verdict.ERROR
+        ):
+            grade = Grade(Verdict.PASS, reference=grade.reference)
         reason = f"{seen.metric} {grade.reason}" if grade.reason else ""
         if fact.note and grade.verdict is not Verdict.PASS:
             reason = f"{reason} — {fact.note}"
@@ -228,6 +236,10 @@ def _is_finite(value: Scalar) -> bool:
         return False
 
 
+def _number(value: Scalar) -> float | None:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
 class _Peers:
     """The values that one may be compared with; what they come to is the same for each of them."""
 
@@ -248,12 +260,27 @@ class _Peers:
         named = ", ".join(f"{value} ({count})" for (_, value), count in falling[:_NAMED])
         return None, Grade(Verdict.FAIL, f"differs across the pool, and no value has a majority: {named}")
 
+    def outside(self, value: Scalar, beyond: float) -> bool:
+        """Tell whether a number lies that many robust deviations away from the median of these."""
+        numbers, number = self._numbers, _number(value)
+        if len(numbers) < _MEDIAN_OF or number is None:
+            return False
+        return abs(number - statistics.median(numbers)) > beyond * self._deviation
+
+    @cached_property
+    def _deviation(self) -> float:
+        centre = statistics.median(self._numbers)
+        spread = statistics.median([abs(one - centre) for one in self._numbers])
+        return max(_NORMAL * spread, _LEAST_DEVIATION * abs(centre))
+
+    @cached_property
+    def _numbers(self) -> list[float]:
+        return [number for number in map(_number, self._values) if number is not None]
+
     @cached_property
     def median(self) -> tuple[Read[Scalar] | None, Grade | None]:
         """The median of the numbers among them, or why there is none."""
-        numbers = [
-            value for value in self._values if isinstance(value, (int, float)) and not isinstance(value, bool)
-        ]
+        numbers = self._numbers
         if len(numbers) < _MEDIAN_OF:
             return None, Grade(
                 Verdict.SKIP, f"is not compared: a median needs {_MEDIAN_OF}, its pool has {len(numbers)}"

@@ -84,6 +84,11 @@ class Limit:
         return isinstance(self.rule, Equal) and self.rule.of is None
 
     @property
+    def beyond(self) -> float | None:
+        """How many robust deviations from its pool a value must be to be outside; None: any."""
+        return self.rule.beyond if isinstance(self.rule, Bands) else None
+
+    @property
     def unique_to(self) -> str:
         """Whose alone the value must be, "subject" or "node"; empty for any other limit."""
         return self.rule.to if isinstance(self.rule, Unique) else ""
@@ -166,7 +171,11 @@ def _bands(table: Table, _: Mapping[str, Advisory]) -> Rule:
     for (low, less), (high, more) in pairwise(bounds.items()):
         if not less < more:
             table.wrong(high, f"expected more than {low}, which is {show(less)}; found {show(more)}")
-    return Bands(bounds, table.take("of", _reference("accelerator", "subject", "contract", "pool"), None))
+    of = table.take("of", _reference("accelerator", "subject", "contract", "pool"), None)
+    beyond = table.take("beyond", NUMBER, None)
+    if beyond is not None and (beyond <= 0 or of is None or of.root != "pool"):
+        table.wrong("beyond", 'expected a number above 0, beside of = "pool.median"')
+    return Bands(bounds, of, beyond)
 
 
 def _is(table: Table, _: Mapping[str, Advisory]) -> Rule:

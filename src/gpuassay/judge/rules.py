@@ -96,6 +96,7 @@ class Bands:
 
     bounds: Mapping[str, float]
     of: Reference | None = None
+    beyond: float | None = None  # of a pool: only what lies this many robust deviations away can be outside
 
     @property
     def text(self) -> str:
@@ -104,7 +105,8 @@ class Bands:
             f"{'no platinum' if level == 'platinum' else level} {side} {self._written(bound)}"
             for level, side, bound in self._worst_first()
         ]
-        return ", ".join(said) + (f" of {self.of}" if self.of else "")
+        beyond = f", if beyond {show(self.beyond)} robust deviations" if self.beyond else ""
+        return ", ".join(said) + (f" of {self.of}" if self.of else "") + beyond
 
     def find(self, value: object, reference: Scalar | None) -> Finding | None:
         """Name the worst bound that the value breaks."""
@@ -123,6 +125,8 @@ class Bands:
     def as_strict_as(self, other: Rule) -> bool:
         """Compare where each level, or a worse one, begins on either side."""
         if not isinstance(other, Bands) or self.of != other.of:
+            return False
+        if (self.beyond or 0.0) > (other.beyond or 0.0):
             return False
         mine, theirs = self.reach(), other.reach()
         pairs = zip(mine, theirs, strict=True)

@@ -13,7 +13,7 @@ from gpuassay.judge.services import SCHEDULERS, SERVICES
 from gpuassay.judge.verdict import Verdict, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from gpuassay.judge.bench import Bench
     from gpuassay.judge.catalog import Check
@@ -88,8 +88,26 @@ class _Settling:
         strangers = [_stranger(one) for one in seen if one.subject.node not in known]
         missing = [*strangers, *self._untold(), *self._new(), *self._silent(), *self._missing(graded)]
         if not self.applying and not missing:
-            return self._not_applicable()
+            excused = self._not_applicable()
+            return replace(excused, rows=(*excused.rows, *self._shown(seen)))
         return self._join([*graded, *missing])
+
+    def _shown(self, seen: Iterable[Observation]) -> Iterator[Row]:
+        """Give rows of what was measured where the check does not apply: to be seen, not to be judged."""
+        for one in seen if self.check.phase != "audit" else ():
+            reason = f"shown, not judged: {self.standing[one.subject.node].reason}"
+            value = one.value.value if isinstance(one.value, Read) else None
+            note = one.value.note if isinstance(one.value, Read) else one.value.why
+            yield Row(
+                one.subject.where,
+                one.subject.node,
+                one.metric,
+                Verdict.SKIP,
+                f"{one.metric}: {note or 'measured'}; {reason}",
+                value,
+                evidence=one.value.evidence,
+                at=one.at,
+            )
 
     # --- what was not observed -------------------------------------------------------------------
 

@@ -43,9 +43,9 @@ def run(question: Question) -> Answer:
     return answer(question, child, in_time)
 
 
-def start(question: Question, passed_on: Mapping[str, str]) -> Child:
-    """Start the command with this environment."""
-    return Child(partial(_become, question.what, passed_on), question.cap)
+def start(question: Question, passed_on: Mapping[str, str], feed: bytes = b"") -> Child:
+    """Start the command with this environment, and this on its standard input."""
+    return Child(partial(_become, question.what, passed_on, feed), question.cap)
 
 
 def answer(question: Question, child: Child, in_time: bool) -> Answer:  # noqa: FBT001 - as attend gives it
@@ -64,9 +64,11 @@ def answer(question: Question, child: Child, in_time: bool) -> Answer:  # noqa: 
     return printed._replace(status=_BY_EXIT.get(child.exit or 0, "failed"), why=child.ending)
 
 
-def _become(argv: tuple[str, ...], passed_on: Mapping[str, str], news: int) -> None:
+def _become(argv: tuple[str, ...], passed_on: Mapping[str, str], feed: bytes, news: int) -> None:
     """Become the command, in the child; or tell the number of the error that prevents it."""
     try:
+        if feed:
+            _feed(feed)
         os.execvpe(argv[0], argv, passed_on)  # noqa: S606 - no shell, on purpose
     except OSError as error:
         number = error.errno
@@ -74,6 +76,15 @@ def _become(argv: tuple[str, ...], passed_on: Mapping[str, str], news: int) -> N
         if number == errno.EACCES and not any(map(os.path.lexists, places)):
             number = errno.ENOENT  # what was denied is a folder of the PATH, not the command
         os.write(news, str(number).encode())
+
+
+def _feed(feed: bytes) -> None:
+    """Make memory our standard input: it takes all at once, and nobody has to stand by to write."""
+    memory = os.memfd_create("feed")
+    with open(os.dup(memory), "wb") as file:  # noqa: PTH123 - there is no path
+        file.write(feed)
+    os.lseek(memory, 0, os.SEEK_SET)
+    os.dup2(memory, 0)
 
 
 def _printed(child: Child, question: Question) -> Answer:

@@ -6,9 +6,11 @@ whatever they started, also what has left their process groups, and then itself.
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import os
 import signal
+import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 """The names by which a scheduler tells a job its GPUs: ranks are passed on what the launcher was told."""
 
+PYTHON = "{python}"
+"""In the command of a job: the Python that runs the launcher, which is the one that the site names."""
+
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
@@ -38,8 +43,9 @@ class Rank(NamedTuple):
 def main(job: dict[str, Any]) -> int:
     """Run this node's part of a job; 1 if nobody waited for the end.
 
-    ``job`` has ``argv``, ``ranks``, ``environment``, ``deadline_s`` and ``cap`` (of the output, in bytes);
-    and the node's place in it: ``group_rank``, ``world_size``, ``master_addr`` and ``master_port``.
+    ``job`` has ``argv``, ``ranks``, ``environment``, ``deadline_s``, ``cap`` (of the output, in bytes) and
+    ``feed`` (for the standard input of each, in Base64); and the node's place in it: ``group_rank``,
+    ``world_size``, ``master_addr`` and ``master_port``.
     """
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what a rank leaves behind becomes ours to end
     return send_all(run(job))
@@ -53,7 +59,8 @@ def run(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for local in range(job["ranks"]):
             question = _question(job, local)
             try:
-                ranks.append(Rank(local, question, commands.start(question, environment(job, local))))
+                child = commands.start(question, environment(job, local), base64.b64decode(job["feed"]))
+                ranks.append(Rank(local, question, child))
             except OSError as error:  # no process can be started
                 yield _item(question, local, Answer(status=kind_of(error), why=words_of(error)), begin)
         while ranks:
@@ -68,7 +75,8 @@ def run(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _question(job: Mapping[str, Any], local: int) -> Question:
-    argv, deadline_s, cap = tuple(job["argv"]), job["deadline_s"], job["cap"]
+    argv = tuple(sys.executable if word == PYTHON else word for word in job["argv"])
+    deadline_s, cap = job["deadline_s"], job["cap"]
     return Question(f"rank{local}", "command", argv, "", deadline_s=deadline_s, cap=cap)
 
 

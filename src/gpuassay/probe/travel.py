@@ -35,9 +35,14 @@ def pack(main: str = "main", *arguments: Any) -> bytes:
     for path in sorted(_HERE.glob("*.py")):
         if path.stem not in _STAYS:
             sources[f"gpuassay.probe.{path.stem}"] = path.read_text(encoding="utf-8")
+    return packed(sources, f"gpuassay.probe.{main}", *arguments)
+
+
+def packed(sources: dict[str, str], main: str, *arguments: Any) -> bytes:
+    """Pack the text of modules by name, of which ``main`` has the function ``main``, and nvidia-ml-py."""
     pynvml = importlib.util.find_spec("pynvml")
     if pynvml and pynvml.origin:
-        sources["pynvml"] = Path(pynvml.origin).read_text(encoding="utf-8")
-    baggage = {"sources": sources, "main": f"gpuassay.probe.{main}", "arguments": arguments}
+        sources = {**sources, "pynvml": Path(pynvml.origin).read_text(encoding="utf-8")}
+    baggage = {"sources": sources, "main": main, "arguments": arguments}
     first = (_HERE / "bootstrap.py").read_text(encoding="utf-8")
     return b"exec(%s)\n" % ascii(first).encode() + zlib.compress(json.dumps(baggage).encode(), 9)

@@ -52,7 +52,8 @@ class Job:
     Beside ``environment``, each rank is told its place and where to meet the others, as ``torchrun`` does:
     ``RANK``, ``LOCAL_RANK``, ``WORLD_SIZE``, ``LOCAL_WORLD_SIZE``, ``GROUP_RANK``, ``MASTER_ADDR``,
     ``MASTER_PORT``. ``image`` names a container image by digest, empty for none. ``deadline_s`` bounds all
-    of it, in seconds.
+    of it, in seconds. Each rank finds ``feed`` on its standard input. The word ``launch.PYTHON`` stands for
+    the Python that the site names for its nodes.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Job:
     environment: Mapping[str, str] = field(default_factory=dict)
     image: str = ""
     deadline_s: float = 600.0
+    feed: bytes = b""
 
 
 Results: TypeAlias = "Mapping[tuple[str, int], Item]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import secrets
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,7 @@ def _part(job: Job, number: int) -> Mapping[str, Any]:
         "argv": job.argv,
         "ranks": job.ranks,
         "environment": dict(job.environment),
+        "feed": base64.b64encode(job.feed).decode(),
         "deadline_s": job.deadline_s,
         "cap": _KEPT_BYTES,
         "group_rank": number,

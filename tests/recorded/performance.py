@@ -1,0 +1,221 @@
+"""What workloads give on healthy accelerators: made up, around what is publicly known of each."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpuassay.evidence.item import Item
+from gpuassay.judge.catalog import load_catalog
+from gpuassay.measure.work import counts, grouped
+from gpuassay.measure.work.formats import FORMATS
+from gpuassay.measure.workloads import WORKLOADS
+from recorded import hgx_b200, hgx_h200
+from recorded import mi355x as mi355
+from recorded.items import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpuassay.judge.catalog import Measurement
+
+ROOT = Path(__file__).parents[2]
+SPREAD = 0.008  # chips differ by some 2.5 % either way; these by less, so that nobody looks for a meaning
+
+
+@dataclass(frozen=True)
+class Product:
+    """An accelerator: TFLOP/s by format (0: it has none), GB/s by kernel, and what it says of itself."""
+
+    device: Mapping[str, Any]
+    versions: Mapping[str, str]
+    tflops: Mapping[str, float]
+    gbps: Mapping[str, float]
+    sample: Mapping[str, float]
+    burst: float
+
+
+NVIDIA = {"python": "3.12.3", "torch": "2.13.0+cu130", "cuda": "13.0", "machine": "x86_64"}
+B200 = Product(
+    device={"kind": "cuda", "name": "NVIDIA B200", "capability": "10.0", "cache_bytes": 132_120_576},
+    versions=NVIDIA,
+    tflops={
+        "bfloat16": 1450,
+        "float16": 1448,
+        "tf32": 840,
+        "float32": 50,
+        "float8_e4m3": 2810,
+        "mxfp8": 2790,
+        "nvfp4": 5650,
+    },
+    gbps={"copy": 7390, "read": 7450, "triad": 7420, "gemv": 7010, "grouped": 4700},
+    sample={
+        "sm_mhz": 1425,
+        "memory_mhz": 3996,
+        "power_w": 981,
+        "power_limit_w": 1000,
+        "celsius": 66,
+        "held_by": 4,
+    },
+    burst=1.2,
+)
+H200 = Product(
+    device={"kind": "cuda", "name": "NVIDIA H200", "capability": "9.0", "cache_bytes": 62_914_560},
+    versions=NVIDIA,
+    tflops={
+        "bfloat16": 757,
+        "float16": 756,
+        "tf32": 370,
+        "float32": 48,
+        "float8_e4m3": 1360,
+        "mxfp8": 0,
+        "nvfp4": 0,
+    },
+    gbps={"copy": 4170, "read": 4290, "triad": 4180, "gemv": 3960, "grouped": 2700},
+    sample={
+        "sm_mhz": 1885,
+        "memory_mhz": 3201,
+        "power_w": 687,
+        "power_limit_w": 700,
+        "celsius": 67,
+        "held_by": 4,
+    },
+    burst=1.12,
+)
+MI355X = Product(
+    device={"kind": "rocm", "name": "AMD Instinct MI355X", "capability": "gfx950", "cache_bytes": 4_194_304},
+    versions={"python": "3.12.3", "torch": "2.13.0+rocm7.2", "hip": "7.2", "machine": "x86_64"},
+    tflops={
+        "bfloat16": 1575,
+        "float16": 1570,
+        "tf32": 0,
+        "float32": 102,
+        "float8_e4m3": 2700,
+        "mxfp8": 2680,
+        "nvfp4": 0,
+    },
+    gbps={"copy": 6380, "read": 6410, "triad": 6350, "gemv": 6010, "grouped": 4300},
+    sample={"sm_mhz": 1690, "memory_mhz": 2000, "power_w": 1392, "power_limit_w": 1400, "celsius": 71},
+    burst=1.0,
+)
+
+
+def b200(name: str, index: int) -> list[Item]:
+    """Return what an HGX B200 node answers, and what was measured on it."""
+    return [*hgx_b200.node(name, index), *measured(B200, name, [hgx_b200.gpu(rail) for rail in range(8)])]
+
+
+def h200(name: str, index: int) -> list[Item]:
+    """Return what an HGX H200 node answers, and what was measured on it."""
+    return [*hgx_h200.node(name, index), *measured(H200, name, [hgx_b200.gpu(rail) for rail in range(8)])]
+
+
+def mi355x(name: str, index: int) -> list[Item]:
+    """Return what an MI355X node answers, and what was measured on it."""
+    return [*mi355.node(name, index), *measured(MI355X, name, [mi355.gpu(rail) for rail in range(8)])]
+
+
+def measured(product: Product, node: str, addresses: list[str]) -> Iterator[Item]:
+    """Yield an item for each workload and rank."""
+    for measurement in _measurements():
+        workload = WORKLOADS[measurement.workload]
+        asked = workload.asked(measurement.args)
+        cases = workload.cases(measurement.args)
+        for rank, address in enumerate(addresses):
+            chip = random.Random(f"{node}/{rank}").uniform(1 - SPREAD, 1 + SPREAD)  # noqa: S311 - made up
+            document = {
+                "workload": workload.name,
+                "method": workload.method,
+                "rank": rank,
+                "device": {**product.device, "address": address},
+                "versions": product.versions,
+                "image": "",
+                "environment": {},
+                "rows": [_row(product, measurement, case, chip) for case in cases],
+            }
+            place = f"measure/{measurement.name}/{rank}"
+            yield Item(place, 0, asked=asked, exit=0, seconds=60.0, out=encode(document) + b"\n")
+
+
+@cache
+def _measurements() -> list[Measurement]:
+    catalog = load_catalog(ROOT / "thresholds.toml", ROOT / "advisories.toml")
+    return [one for one in catalog.measurements.values() if one.workload]
+
+
+def made_from() -> str:
+    """Return all that decides what is measured: a recording that was made of anything else is stale."""
+    return repr([(one.name, WORKLOADS[one.workload].order(one.args)) for one in _measurements()])
+
+
+def _row(product: Product, measurement: Measurement, case: Mapping[str, Any], chip: float) -> dict[str, Any]:
+    """Return a row as a rank prints it: three repeats that lie close together."""
+    flops, moved, seconds, via = _work(product, case)
+    if seconds == 0.0:
+        return {"case": case, "status": "unsupported", "why": f"{case['format']} is not here", "together": 8}
+    seconds /= chip * (1.0 if measurement.args["warm"] else product.burst)
+    return {
+        "case": case,
+        "status": "ok",
+        "flops": flops,
+        "bytes": moved,
+        "via": via,
+        "checked": 1024,
+        "wrong": 0,
+        "worst": 0.004,
+        "together": 8,
+        "seconds": [float(f"{seconds * part:.5g}") for part in (1.002, 1.0, 0.999)],
+        "calls": 900,
+        "warm_seconds": 4.2,
+        "settled": True,
+        "changed": 0,
+        "samples": [{"at": at, **product.sample} for at in (1.0,)],
+    }
+
+
+def _work(product: Product, case: Mapping[str, Any]) -> tuple[int, int, float, str]:
+    """Return operations, bytes, seconds and the call of a case on a chip that is just average."""
+    if "kernel" in case:
+        return _memory(product, case)
+    if "projection" in case:
+        return _grouped(product, case)
+    m, n, k, name = case["m"], case["n"], case["k"], case["format"]
+    flops = counts.gemm_flops(m, n, k)
+    moved = counts.gemm_bytes(m, n, k, FORMATS[name].operand, FORMATS[name].result_bytes)
+    share = 1.0 if (m, n) in ((3072, 18944), (1536, 2816), (8192, 8192)) else 0.97
+    rate = product.tflops[name] * share * 1e12
+    return (
+        flops,
+        moved,
+        flops / rate if rate else 0.0,
+        "torch._scaled_mm" if FORMATS[name].operand < 2 else "torch.mm",
+    )
+
+
+def _memory(product: Product, case: Mapping[str, Any]) -> tuple[int, int, float, str]:
+    name, elements = case["kernel"], (1 << 30) // 4
+    if name == "gemv":
+        moved = counts.gemm_bytes(1, case["side"], case["side"], 2, 2)
+        return (
+            counts.gemm_flops(1, case["side"], case["side"]),
+            moved,
+            moved / product.gbps[name] / 1e9,
+            "torch.mv",
+        )
+    moved = counts.stream_bytes(name, elements, 4)
+    return 0, moved, moved / product.gbps[name] / 1e9, f"torch {name}"
+
+
+def _grouped(product: Product, case: Mapping[str, Any]) -> tuple[int, int, float, str]:
+    rows = grouped.split(case["rows"], case["groups"], case["routing"])
+    flops = counts.grouped_flops(rows, case["n"], case["k"])
+    moved = counts.grouped_bytes(rows, case["n"], case["k"], 2, 2)
+    share = 1.0 if case["projection"] == "dense" else 0.78
+    by_math, by_memory = (
+        flops / product.tflops["bfloat16"] / share / 1e12,
+        moved / product.gbps["grouped"] / 1e9,
+    )
+    return flops, moved, max(by_math, by_memory), "torch.mm" if share == 1.0 else "torch._grouped_mm"
