@@ -19,6 +19,7 @@ from gpuassay.target import TargetError
 from gpuassay.target.channel import Ending
 from gpuassay.target.ssh import Ssh, explained
 from nodes import Node, Rack, needs
+from plugging import QUICK, ROOT
 from sshd import Access
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         rack["n4"].install("python3", "#!/bin/sh\nhead -c 300000 /dev/urandom\n")
         rack["n5"].install("python3", "#!/bin/sh\nexec cat /dev/zero\n")
         rack["n6"].run("hostname", "elsewhere")
+        rack["n6"].install(
+            "systemd-detect-virt", "#!/bin/sh\necho none\n"
+        )  # also where tests run in a container
         access.mistake("n7")
         rack["n8"].install("nvidia-smi", f"#!/bin/sh\ncat <<'END'\n{OLD_DRIVER}\nEND\n")
         access.forget("n9")
@@ -133,6 +137,27 @@ def test_a_cluster_in_every_state(cluster: Cluster) -> None:
     assert b"470.57.02" in items["n8"]["nvidia-smi-xml"].out
     assert items["n3"]["host"].status == "ok"
     assert_nothing_runs(cluster.rack)
+
+
+def test_the_audit_of_such_a_cluster(cluster: Cluster) -> None:
+    """A lying name and an old driver are found, and a node that is not reached is an error."""
+    run = cluster.folder / "audited"
+    site = cluster.command(run, "n[1,6-8]")[-2]
+    words = [str(ROOT / "tests_audit"), "-c", str(ROOT / "pyproject.toml"), *QUICK]
+    audit = [sys.executable, "-m", "pytest", *words, "--target=ssh", site, f"--run-dir={run}"]
+    done = cluster.rack["login"].run(*audit, env=environment(), check=False)
+    assert done.returncode == 1, done.stdout
+    results = json.loads((run / "results.json").read_text())
+    checks = results["checks"]
+    said = [
+        f"{row['verdict']} {row['where']}: {row['reason']}"
+        for check in ("audit.host.node_name", "audit.versions.driver_floor")
+        for row in checks[check]["observations"]
+    ]
+    assert "fail n6: is_called_so is false, expected true — it calls itself elsewhere" in said
+    assert any(row.startswith("error n7: ") and "its host key has changed" in row for row in said)
+    assert any(row.startswith("fail n8: version is 470.57.02") for row in said)
+    assert results["coverage"]["nodes"] == {"declared": 4, "answered": 3, "out": 0}
 
 
 def test_every_login_shell_is_told_the_same(tmp_path: Path) -> None:
