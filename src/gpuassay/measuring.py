@@ -6,7 +6,6 @@ It never gives live values: what was just run is recorded and then read, so a re
 from __future__ import annotations
 
 import copy
-
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -72,11 +71,10 @@ class Measure:
         Raises NotMeasuredError.
         """
         measurement = self._measurements[name]
-        if not self._asked_of:
-            return []
-
         if measurement.workload:
             return self._work(measurement)
+        if not self._asked_of:
+            return []
         if measurement.tool in SURVEYS:
             return self._survey(measurement)
         found = self._read(measurement)
@@ -92,11 +90,14 @@ class Measure:
 
     def _work(self, measurement: Measurement) -> list[Any]:
         """Run a workload on nodes with GPUs (where there is none, at tiny size on all), and read it."""
-        nodes = [node for node in self._nodes if node.gpus] or self._nodes
+        nodes = [node for node in self._asked_of if node.gpus]
+        if not any(node.gpus for node in self._nodes):
+            nodes = list(self._nodes)
         names = [node.name for node in nodes]
         found = read_measurement(self._recording, measurement.name, names)
-        if found and not any(node.answered for node in found.values()):
-            self._put_to_work(measurement, nodes)
+        missing = [node for node in nodes if not found[node.name].answered]
+        if missing and (self._run is not None or len(missing) == len(nodes)):
+            self._put_to_work(measurement, missing)
             found = read_measurement(self._recording, measurement.name, names)
         workload = WORKLOADS[measurement.workload]
         asked = workload.asked(measurement.args)
@@ -147,11 +148,9 @@ class Measure:
         return item, ref
 
     def _make(self, measurement: Measurement, nodes: Sequence[Node]) -> None:
-
-    def _make(self, measurement: Measurement) -> None:
         argv = TOOLS[measurement.tool].argv(measurement.args)
         job = Job(measurement.name, argv, (), deadline_s=measurement.deadline_s)
-        self._run_on(measurement, self._nodes, job, _asked(measurement))
+        self._run_on(measurement, nodes, job, _asked(measurement))
 
     def _run_on(
         self, measurement: Measurement, nodes: Sequence[Node], job: Job, asked: Mapping[str, Any]
