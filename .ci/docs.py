@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpuassay.suite import load_suite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gpuassay.suite import Suite
 
@@ -32,6 +32,14 @@ CRITERIA_HEAD = """
 Those that a node's own evidence can answer, or from which seat they could be (`docs/criteria.toml`).
 
 | criterion | graded by |
+|---|---|
+"""
+
+
+EXPECTATIONS_HEAD = """
+### What it expects of health checks and dashboards
+
+| expectation | graded by |
 |---|---|
 """
 
@@ -65,8 +73,15 @@ Source: {check.source}
 
 def _criteria(suite: Suite) -> Iterator[str]:
     """Render which check grades which public criterion; a check that does not exist is an error."""
+    tables = tomllib.loads(CRITERIA.read_text(encoding="utf-8"))
     yield CRITERIA_HEAD
-    for criterion, answer in tomllib.loads(CRITERIA.read_text(encoding="utf-8"))["criteria"].items():
+    yield from _graded(suite, tables["criteria"])
+    yield EXPECTATIONS_HEAD
+    yield from _graded(suite, tables["expectations"])
+
+
+def _graded(suite: Suite, answers: Mapping[str, Any]) -> Iterator[str]:
+    for criterion, answer in answers.items():
         if "checks" in answer:
             told = ", ".join(f"`{suite.catalog.checks[check].id}`" for check in answer["checks"])
         else:

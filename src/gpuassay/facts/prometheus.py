@@ -57,6 +57,7 @@ class Prometheus:
     def __init__(self, evidence: Evidence) -> None:
         """Take what the survey brought."""
         self._evidence = evidence
+        self._named_by: dict[str, Fact[frozenset[str]]] = {}
 
     @property
     def answers_anyone(self) -> Fact[bool]:
@@ -171,12 +172,17 @@ class Prometheus:
         return gpu_metrics.missing(names, wanted, found.evidence)
 
     def _named(self, query: str, label: str, node: Node) -> Fact[bool]:
-        found = self._vector(query)
-        if isinstance(found, Unread):
-            return found
-        names = {gpu_metrics.short(one.labels.get(label, "")) for one in found.value}
+        if query not in self._named_by:  # once for all nodes: there may be thousands
+            self._named_by[query] = mapped(
+                self._vector(query),
+                lambda found: frozenset(gpu_metrics.short(one.labels.get(label, "")) for one in found),
+            )
+        names = self._named_by[query]
+        if isinstance(names, Unread):
+            return names
         wanted = {gpu_metrics.short(name) for name in (node.name, *node.aliases) if name}
-        return Read(not wanted.isdisjoint(names), found.evidence, f"{len(names)} nodes have them")
+        known = not wanted.isdisjoint(names.value)
+        return Read(known, names.evidence, "" if known else f"{len(names.value)} nodes have them")
 
     def _attributed(self, query: str) -> Fact[bool]:
         """Tell nothing of GPUs that nobody used: a label comes with the work."""
