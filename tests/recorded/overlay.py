@@ -49,9 +49,15 @@ class Overlay:
         return self._on(name, items)
 
     def on_surveys(self, items: Sequence[Item]) -> list[Item]:
-        """Return what the services of the cluster answer after this change."""
-        for_all = bool(items) and not (self.nodes or self.file) and self.item in (None, "*")
-        return self._on("the services", items) if self._of_survey or for_all else list(items)
+        """Return what the services of the cluster answer after this change.
+
+        A change of everything need not find anything here: it has to on the nodes.
+        """
+        if self._of_survey:
+            return self._on("the services", items)
+        if self.nodes or self.file or self.item not in (None, "*"):
+            return list(items)
+        return [kept for item in items if (kept := self.change(item)) is not None]
 
     def on_cluster(self, items: Sequence[Item]) -> list[Item]:
         """Return what was told of the cluster as a whole after this change."""
