@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -143,12 +144,12 @@ def test_a_busy_node_shows_its_host(cluster: Cluster) -> None:
 def test_what_slurm_says_is_recorded(cluster: Cluster) -> None:
     """The cluster's own words are kept as they came, and none of them is a job's command or name."""
     said = {item.id: item for item in cluster.record("--nodes=n1").cluster.items}
-    assert said.keys() == {f"slurm/{name}" for name in ("version", "nodes", "partitions", "config", "jobs")}
-    assert {item.status for item in said.values()} == {"ok"}
+    always = {f"slurm/{name}" for name in ("version", "nodes", "partitions", "config", "jobs")}
+    assert {name for name, item in said.items() if item.status == "ok"} >= always
     assert b"NodeName=n11" in said["slurm/nodes"].out
     assert b"PartitionName=closed" in said["slurm/partitions"].out
     assert {len(line.split()) for line in said["slurm/jobs"].out.splitlines()} == {2}
-    assert not any(b"theirs" in item.out or b"sleep" in item.out for item in said.values())
+    assert not any(b"theirs" in item.out or b"sleep 7200" in item.out for item in said.values())
 
 
 def test_inside_an_allocation(cluster: Cluster) -> None:
@@ -172,6 +173,17 @@ def test_an_allocation_without_gpus(cluster: Cluster) -> None:
     assert row["nvml"].status == "denied"
     assert row["nvml"].why.endswith("holds none of its 8 GPUs")
     assert row["host"].status == "ok"
+
+
+def test_the_programs_are_those_of_the_users_path(cluster: Cluster, tmp_path: Path) -> None:
+    """A site has its Slurm in a folder of its own; one that the system has too is another one."""
+    used = tmp_path / "used"
+    program = tmp_path / "srun"
+    program.write_text(f'#!/bin/sh\ntouch {used}\nexec {shutil.which("srun")} "$@"\n')
+    program.chmod(0o755)
+    path = f"PATH={tmp_path}:{os.environ['PATH']}"
+    assert "probe" not in rows(cluster.record("--nodes=n1", before=("env", path)))["n1"]
+    assert used.exists()
 
 
 def test_a_job_that_finds_no_place(cluster: Cluster) -> None:
@@ -278,7 +290,7 @@ def test_a_srun_that_is_killed(cluster: Cluster, tmp_path: Path) -> None:
     running = cluster.slurm.rack[LOGIN].processes()
     ours = [str(pid) for pid, args in running.items() if "--nodelist=n5" in args and "gpuassay-" in args]
     assert ours
-    cluster.slurm.run("kill", "-9", *ours)
+    cluster.slurm.run("kill", "-9", *ours, check=False)  # one of them may end with another
     cluster.slurm.assert_nothing_runs()
 
 

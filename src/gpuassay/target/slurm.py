@@ -175,7 +175,12 @@ class Slurm:
         return Planner(self._cluster, reach, deadline_s, self._job_name, allocation)
 
     def _step(self, visit: Visit) -> _Step:
-        argv = ("srun", *visit.options, *_THERE, *travel.argv(self._wanted.reach.slurm.python))
+        argv = (
+            self._client.programs["srun"],
+            *visit.options,
+            *_THERE,
+            *travel.argv(self._wanted.reach.slurm.python),
+        )
         return _Step(Command(visit.node, argv, self._client.environment), visit.limit_s)
 
 

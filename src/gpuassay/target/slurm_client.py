@@ -53,11 +53,13 @@ class Client:
     """Slurm's programs on this machine. Raises TargetError where they are not."""
 
     def __init__(self) -> None:
-        """Find them."""
-        missing = [name for name in _NEEDED if shutil.which(name) is None]
+        """Find them, by this process's PATH."""
+        found = {name: shutil.which(name) for name in _NEEDED}
+        self.programs = {name: path for name, path in found.items() if path}
+        missing = found.keys() - self.programs.keys()
         if missing:
             raise TargetError(
-                f"Slurm's {', '.join(missing)} cannot be found here: run this on a login node,"
+                f"Slurm's {', '.join(sorted(missing))} cannot be found here: run this on a login node,"
                 " where the PATH leads to them"
             )
 
@@ -74,8 +76,7 @@ class Client:
 
     def run(self, *argv: str, patience_s: float = PATIENCE_S) -> Item:
         """Run one to its end, which it has to find in time."""
-        program = shutil.which(argv[0]) or argv[0]
-        asked = {"command": list(argv)}
+        asked, program = {"command": list(argv)}, shutil.which(argv[0]) or argv[0]
         try:
             done = subprocess.run(  # noqa: S603 - an argument list of our own
                 [program, *argv[1:]],
