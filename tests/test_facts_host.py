@@ -162,3 +162,9 @@ def test_a_node_that_was_asked_for_by_its_address() -> None:
     one = node({"host": {"hostname": "n1"}})
     one.name = "10.1.2.3"
     assert "it calls itself n1" in unread(one.is_called_so).why
+    one.name, one.aliases = "mine", ("10.1.2.3",)
+    assert "it calls itself n1" in unread(one.is_called_so).why
+    one.aliases = ("n1.example",)
+    assert value(one.is_called_so) is True
+    one.aliases = ("n2.example",)
+    assert value(one.is_called_so) is False

@@ -303,6 +303,17 @@ def test_a_job_that_is_cancelled_ends_everywhere(cluster: Cluster, tmp_path: Pat
     assert_nothing_runs(cluster.rack)
 
 
+def test_a_name_of_the_user_s_own(cluster: Cluster) -> None:
+    """Where ssh's configuration makes another host of a name, that is told, and the node goes by both."""
+    with cluster.access.config.open("a") as config:
+        config.write("\nHost mine\n  HostName n1\n  HostKeyAlias n1\n")
+    recording = cluster.record("mine", "--deadline=60s")
+    hosts = recording.cluster.item("ssh/hosts")
+    assert hosts is not None
+    assert json.loads(hosts.out) == {"mine": "n1"}
+    assert json.loads(rows(recording)["mine"]["host"].out)["hostname"] == "n1"
+
+
 def test_ssh_itself_needs_to_be_told_the_nodes() -> None:
     """There is no list of nodes to fall back upon, and an address is no name."""
     with pytest.raises(TargetError, match="Name them with --nodes"):

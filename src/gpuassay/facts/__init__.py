@@ -194,8 +194,9 @@ def _builder(recording: Recording, site: Site, earlier: Earlier | None = None) -
         made.past = Past(made, earlier)
         made.declared_mounts = site.services.mounts
         made.seats, host, slurm = seats.has(name), seats.host(name), seats.slurm.find(name)
+        made.aliases = tuple(filter(None, (seats.dialled(name),)))
         if slurm is not None:
-            made.aliases = (slurm.name, slurm.hostname)
+            made.aliases += (slurm.name, slurm.hostname)
         if isinstance(host, Read):
             made.aliases += (str(host.value.labels.get(_HOST_LABEL, "")),)
             made.scheduled_boot = host.value.boot_id

@@ -124,7 +124,7 @@ def is_called(evidence: Evidence, names: Iterable[str], scheduled_boot: str = ""
     found, wanted = _short(told.value), {_short(name) for name in names}
     inside = container(evidence) or ("a pod of ours" if found.startswith(_OUR_PODS) else "")
     if found in wanted or not inside:
-        if _ADDRESS.issuperset("".join(wanted)):
+        if found not in wanted and any(map(_ADDRESS.issuperset, wanted)):
             return Unread("denied", f"it was asked for by its address; it calls itself {brief(told.value)}")
         return Read(found in wanted, told.evidence, f"it calls itself {brief(told.value)}")
     if isinstance(boot, Unread) or not scheduled_boot:

@@ -14,6 +14,7 @@ from gpuassay.facts.kubernetes import out_of_service as cordoned
 from gpuassay.facts.slurm import Slurm
 from gpuassay.facts.slurm import out_of_service as drained
 from gpuassay.facts.slurm_state import Standing
+from gpuassay.facts.source import document
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Seats:
         self.slurm = Slurm(evidence)
         self.kubernetes = Kubernetes(evidence)
         self.by_slurm = evidence.item("slurm/nodes") is not None
+        self._ssh = document(evidence, "ssh/hosts")
 
     def has(self, name: str) -> dict[str, Fact[bool]]:
         """Tell, for each scheduler, whether a node is one of its own."""
@@ -61,6 +63,11 @@ class Seats:
             evidence, note = host.evidence, _OTHER if absent else ""
             kubernetes = host if isinstance(host, Unread) and not absent else Read(not absent, evidence, note)
         return {"slurm": slurm, "kubernetes": kubernetes}
+
+    def dialled(self, name: str) -> str:
+        """Give the host that the user's ssh takes a name for; empty where ssh was not asked."""
+        host = self._ssh.text(name)
+        return host.value if isinstance(host, Read) else ""
 
     def host(self, name: str) -> Fact[KubeNode]:
         """Find the Node that is, or carries, a node of this name."""

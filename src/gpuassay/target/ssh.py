@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from gpuassay.evidence.item import Item
 from gpuassay.evidence.meta import is_node_name
 from gpuassay.judge.names import folded
 from gpuassay.probe import travel
@@ -23,6 +27,9 @@ if TYPE_CHECKING:
     from gpuassay.judge.reach import SshReach
     from gpuassay.target import Job, Progress, Results, Writer
     from gpuassay.target.channel import Ending
+
+_ASKED_AT_ONCE = 16
+_SOON_S = 10.0  # ssh -G connects nowhere
 
 # The first word on an option counts: these hold whatever the site file and ~/.ssh/config say.
 _ALWAYS = (
@@ -106,6 +113,7 @@ class Ssh:
 
     def gather(self, writer: Writer, progress: Progress) -> None:
         """Ask all nodes. One that cannot be reached has a reason for each question."""
+        writer.add_cluster(self._hosts())
         ask_nodes(map(self._connection, self.declared()), writer, progress, self.deadline_s)
 
     def run(self, job: Job, progress: Progress) -> Results:
@@ -126,6 +134,22 @@ class Ssh:
     def clean(self) -> list[str]:
         """Give what was removed: nothing, for what ran ends with its connection."""
         return []
+
+    def _hosts(self) -> Item:
+        """Have ssh say which host its configuration makes of each name: a name may be the user's own."""
+        with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+            hosts = dict(zip(self.nodes, pool.map(self._host, self.nodes), strict=True))
+        return Item("ssh/hosts", 1, asked={"command": ["ssh", "-G"]}, out=json.dumps(hosts).encode())
+
+    def _host(self, node: str) -> str:
+        """Give the host of a name; the name itself where ssh does not say."""
+        argv = (*self._ssh(), "-G", "--", node)
+        try:
+            told = subprocess.run(argv, capture_output=True, timeout=_SOON_S, check=False)  # noqa: S603 - no shell
+        except (OSError, subprocess.TimeoutExpired):
+            return node
+        found = re.search(rb"^hostname (\S+)$", told.stdout, re.MULTILINE)
+        return found[1].decode(errors="replace") if found else node
 
     def _connection(self, node: str) -> Connection:
         remote = shlex.join(travel.argv(self.reach.python))
