@@ -1,6 +1,6 @@
 """Slurm: what it gives out, to whom, how it keeps jobs apart, and what it does about sick nodes."""
 
-from gpuassay.fixtures import Fleet, Observe
+from gpuassay.fixtures import Fleet, Measure, Observe
 
 
 def test_gres(fleet: Fleet, observe: Observe) -> None:
@@ -199,3 +199,40 @@ def test_version(fleet: Fleet, observe: Observe) -> None:
         observe(cluster, version=cluster.version)
         for node in cluster.nodes:
             observe(node, on_nodes=node.version)
+
+
+def test_job(measure: Measure, observe: Observe) -> None:
+    """A job that is submitted runs, and is accounted with its exit status and its GPU.
+
+    Programs that exist and a configuration that reads well say nothing of whether work gets done, and an
+    account that says COMPLETED of every job hides all that fail.
+
+    Fix: read srun's words first, then slurmctld's log; for the record, sacctmgr show problem and the log
+    of slurmdbd.
+    """
+    for cluster in measure("slurm_job"):
+        observe(cluster, ran=cluster.ran, accounted=cluster.accounted)
+        observe(cluster, exit_kept=cluster.exit_kept, gpus_kept=cluster.gpus_kept)
+
+
+def test_gpus_of_a_job(measure: Measure, observe: Observe) -> None:
+    """A job that has asked for one GPU is told of one, and can open no other.
+
+    That is the proof of what the configuration promises (audit.slurm.gpu_isolation).
+
+    Fix: ConstrainDevices=yes in cgroup.conf, and in gres.conf a File= for each GPU, or AutoDetect.
+    """
+    for cluster in measure("slurm_job"):
+        observe(cluster, gpus_named=cluster.gpus_named, gpus_open=cluster.gpus_open)
+
+
+def test_prolog_time(measure: Measure, observe: Observe) -> None:
+    """A job begins soon after it was given its nodes.
+
+    A prolog runs before every job, while the GPUs are paid for and idle; one that runs a long diagnostic
+    makes short jobs and interactive work a pain. The time in the queue does not count here.
+
+    Fix: keep prologs to checks that take seconds; move the rest to HealthCheckProgram, where nobody waits.
+    """
+    for cluster in measure("slurm_job"):
+        observe(cluster, prolog_s=cluster.prolog_s)

@@ -52,10 +52,10 @@ MODELS: dict[str, Callable[[str, int], list[Item]]] = {
 }
 # What the services of such a cluster answer; ids are survey/NAME/ITEM.
 SERVICES: dict[str, Callable[[Sequence[str]], list[Item]]] = {
-    "gb300_rack": objects.services,
+    "gb300_rack": lambda names: [*objects.services(names), *slurm.trial(names, 4)],
     "hgx_b200": objects.services,
     "hgx_b200_monitored": lambda names: [*hgx_b200.services(names), *objects.services(names)],
-    "hgx_b200_slurm": objects.services,
+    "hgx_b200_slurm": lambda names: [*objects.services(names), *slurm.trial(names, 8)],
     "mi355x": objects.services,
 }
 # What the scheduler of such a cluster says of it as a whole; ids are slurm/ITEM and so on.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuassay.evidence.item import Item
 from gpuassay.judge.names import folded
+from gpuassay.measure import SURVEYS
 from recorded.items import command, encode
 
 if TYPE_CHECKING:
@@ -123,3 +125,24 @@ def topology(names: Sequence[str], *, blocks: bool) -> str:
         for leaf, part in zip(leaves, parts, strict=True)
     )
     return below + f"SwitchName=spine Level=1 LinkSpeed=1 Nodes={folded(names)} Switches={folded(leaves)}\n"
+
+
+ASKED = {"survey": "slurm_job", "method": SURVEYS["slurm_job"].method, "args": {}}
+BEGAN, GRANTED = "1796025602.604118930", "1796025601"
+
+
+def trial(names: Sequence[str], gpus: int) -> list[Item]:
+    """Return what came of a job with one GPU of that many, which ended as it should."""
+    told = (
+        "began=" + BEGAN,
+        "job=4712",
+        f"node={names[0]}",
+        "CUDA_VISIBLE_DEVICES=0",
+        "ROCR_VISIBLE_DEVICES=",
+    )
+    devices = [f"device=/dev/nvidia{number}" for number in range(gpus)]
+    said = "\n".join([*told, devices[0], "opens=/dev/nvidia0", *devices[1:], ""])
+    record = "4712|FAILED|3:0|billing=1,cpu=1,gres/gpu=1,mem=4G,node=1\n"
+    job = Item("job", 0, "failed", {"gpus": 1}, 3, why="srun ended with 3", out=said.encode())
+    items = (job, Item("start", 0, out=f"{GRANTED}\n".encode()), Item("sacct", 0, out=record.encode()))
+    return [replace(item, id=f"survey/slurm_job/{item.id}", asked={**ASKED, **item.asked}) for item in items]

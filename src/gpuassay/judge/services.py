@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from gpuassay.judge.config import FLAG, NUMBER, TEXT, Kind, items, word
+from gpuassay.judge.reach import Reach
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,11 +80,12 @@ class Monitoring:
 
 @dataclass(frozen=True)
 class Services:
-    """What is declared; None and no mount for what is not."""
+    """What is declared; None and no mount for what is not. ``reach`` is how nodes are got, for who asks them."""
 
     mounts: tuple[Mount, ...] = ()
     s3: S3 | None = None
     monitoring: Monitoring | None = None
+    reach: Reach = field(default_factory=Reach)
 
     def has(self, service: str) -> bool:
         """Tell whether a word of ``SERVICES`` is declared."""

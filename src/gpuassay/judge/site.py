@@ -153,6 +153,7 @@ def load_site(path: Path, catalog: Catalog) -> Site:
     cluster = table.section("cluster")
     pools = read_pools(table, catalog)
     declared = frozenset(node for pool in pools for node in pool.nodes)
+    reach = read_reach(table)
     site = Site(
         catalog,
         declared=True,
@@ -162,8 +163,8 @@ def load_site(path: Path, catalog: Catalog) -> Site:
         overrides=_overrides(table.section("limits"), catalog),
         all_waivers=tuple(read_waiver(each, catalog.checks) for each in table.array("waiver")),
         outs=tuple(read_out(each, declared) for each in table.array("out")),
-        reach=read_reach(table),
-        services=read_services(table),
+        reach=reach,
+        services=replace(read_services(table), reach=reach),
         document=table.data,
     )
     cluster.close()

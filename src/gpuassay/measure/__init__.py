@@ -19,6 +19,7 @@ from gpuassay.measure.metadata import Metadata
 from gpuassay.measure.prometheus import PrometheusSurvey
 from gpuassay.measure.rvs import Rvs
 from gpuassay.measure.s3 import S3Survey
+from gpuassay.measure.slurm_job import SlurmJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -70,4 +71,5 @@ SURVEYS: Mapping[str, Survey] = {
     "grafana": GrafanaSurvey(),
     "prometheus": PrometheusSurvey(),
     "s3": S3Survey(),
+    "slurm_job": SlurmJob(),
 }

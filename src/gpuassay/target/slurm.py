@@ -40,7 +40,7 @@ PREFIX = "gpuassay-"
 
 # srun(1) may look for the program on this machine; a shell on the node looks for it there.
 _THERE = ("/bin/sh", "-c", 'exec "$0" "$@"')
-_BUSY = re.compile(r"Requested nodes are busy|Immediate execution impossible|not available now")
+BUSY = re.compile(r"Requested nodes are busy|Immediate execution impossible|not available now")
 
 
 class Slurm:
@@ -223,6 +223,6 @@ def worded(ending: Ending) -> Ending:
     said = [line for line in ending.last_words.splitlines() if line.startswith(("srun: ", "slurmstepd"))]
     if ending.status != "failed" or not said:
         return ending
-    if _BUSY.search(ending.last_words):
+    if BUSY.search(ending.last_words):
         return replace(ending, status="denied", why=f"was given no place in time: {brief(said[-1])}")
     return replace(ending, why=f"{ending.why}: {brief(said[-1])}")
