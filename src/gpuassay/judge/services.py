@@ -80,7 +80,7 @@ class Monitoring:
 
 @dataclass(frozen=True)
 class Services:
-    """What is declared; None and no mount for what is not. ``reach`` is how nodes are got, for who asks them."""
+    """What is declared; None and no mount for what is not. ``reach`` is how nodes are got."""
 
     mounts: tuple[Mount, ...] = ()
     s3: S3 | None = None

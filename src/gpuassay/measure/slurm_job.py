@@ -1,4 +1,4 @@
-"""The survey of a Slurm by a job: submitted as users do, over within a second, and gone but for its record."""
+"""The survey of a Slurm by a job: submitted as users do, soon over, and gone but for its record."""
 
 from __future__ import annotations
 
