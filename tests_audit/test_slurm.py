@@ -218,7 +218,8 @@ def test_job(measure: Measure, observe: Observe) -> None:
 def test_gpus_of_a_job(measure: Measure, observe: Observe) -> None:
     """A job that has asked for one GPU is told of one, and can open no other.
 
-    That is the proof of what the configuration promises (audit.slurm.gpu_isolation).
+    A configuration promises that jobs are kept apart; this job has tried. Where it opens its neighbour's GPU,
+    so can everybody, by mistake or not.
 
     Fix: ConstrainDevices=yes in cgroup.conf, and in gres.conf a File= for each GPU, or AutoDetect.
     """
