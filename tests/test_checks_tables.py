@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuassay.facts import Cluster, Gpu, Nic, Node, Port, RackPool
+from gpuassay.facts.kube_access import KubeAct
+from gpuassay.facts.kube_cluster import KubeCluster
+from gpuassay.facts.kube_parts import KubeService, KubeWorkload
+from gpuassay.facts.kube_policies import Policies
+from gpuassay.facts.kube_workers import KubeWorker
 from gpuassay.facts.mounts import Volume
 from gpuassay.facts.slurm_cluster import SlurmCluster
 from gpuassay.facts.slurm_node import OnSlurm
@@ -32,6 +37,7 @@ CATALOG = load_catalog(ROOT / "thresholds.toml", ROOT / "advisories.toml")
 GUIDE = (ROOT / "docs" / "thresholds.md").read_text(encoding="utf-8")
 
 
+KUBERNETES = (KubeCluster, KubeWorker, KubeWorkload, KubeService, KubeAct, Policies)
 # What a check may observe as each domain: a thing itself, all of a kind, or what a scheduler has of it.
 SUBJECTS: dict[str, tuple[type, ...]] = {
     "volume": (DeclaredVolume, Volume, AllShared, ObjectStore),
@@ -39,7 +45,7 @@ SUBJECTS: dict[str, tuple[type, ...]] = {
     "gpu": (Gpu,),
     "port": (Port,),
     "nic": (Nic,),
-    "cluster": (RackPool, Cluster, SlurmCluster),
+    "cluster": (RackPool, Cluster, SlurmCluster, *KUBERNETES),
 }
 
 

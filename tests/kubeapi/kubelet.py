@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kubeapi.store import Key, now
+from kubeapi.volumes import volume_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,16 +113,35 @@ class Kubelet:
 
     def _argv(self, key: Key, pod: Object, container: dict[str, Any]) -> list[str]:
         """Mount the ConfigMap, and the host's root, where the container's command looks for them."""
-        (volume, *_) = (v for v in pod["spec"]["volumes"] if "configMap" in v)
-        found = self.store.get(Key("configmaps", key.namespace, volume["configMap"]["name"]))
-        assert found is not None
-        feed = self.folder / f"{key.name}.probe"
-        feed.write_bytes(base64.b64decode(found["binaryData"]["probe"]))
-        words = [word.replace("/gpuassay/probe", str(feed)) for word in container["command"]]
+        words = list(container["command"])
+        for volume in pod["spec"]["volumes"]:
+            if "configMap" in volume:
+                feed = self._fed(key, volume["configMap"]["name"])
+                words = [word.replace("/gpuassay/probe", str(feed)) for word in words]
+            if "persistentVolumeClaim" in volume:
+                data = self._mounted(pod, volume["persistentVolumeClaim"]["claimName"])
+                words = [word.replace("/data", str(data)) for word in words]
         if any(v.get("hostPath") for v in pod["spec"]["volumes"]):
             words = [word.replace("os.chroot('/host')", "os.chroot('/')") for word in words]
         python = self.pythons.get(pod["spec"]["nodeName"], "python3")
         return [python if word == "python3" else word for word in words]
+
+    def _fed(self, key: Key, name: str) -> Path:
+        found = self.store.get(Key("configmaps", key.namespace, name))
+        assert found is not None
+        feed = self.folder / f"{key.name}.probe"
+        feed.write_bytes(base64.b64decode(found["binaryData"]["probe"]))
+        return feed
+
+    def _mounted(self, pod: Object, claim: str) -> Path:
+        """Give the folder that is a volume: one for all nodes, or of a local one, one for each."""
+        volume = volume_of(self.store, pod, claim)
+        assert volume is not None
+        local = "hostPath" in volume["spec"]
+        name, node = str(volume["metadata"]["name"]), str(pod["spec"]["nodeName"])
+        folder = self.folder / name / (node if local else "all")
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def _environment(self, pod: Object, container: dict[str, Any]) -> Mapping[str, str]:
         resources = container["resources"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from kubeapi.volumes import volume_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -44,7 +46,20 @@ def _objection(store: Store, pod: Object, node: Object) -> str:
     for resource, amount in _requests(pod).items():
         if held[resource] + amount > int(node["status"]["allocatable"].get(resource, "0")):
             return f"Insufficient {resource}"
-    return _unallocated(store, pod, node)
+    return _unmounted(store, pod, node) or _unallocated(store, pod, node)
+
+
+def _unmounted(store: Store, pod: Object, node: Object) -> str:
+    """Say why a pod's volume cannot be had on a node."""
+    for volume in pod["spec"]["volumes"]:
+        if "persistentVolumeClaim" not in volume:
+            continue
+        bound = volume_of(store, pod, volume["persistentVolumeClaim"]["claimName"])
+        if bound is None:
+            return "pod has unbound immediate PersistentVolumeClaims"
+        if bound["spec"].get("nodeAffinity", node["metadata"]["name"]) != node["metadata"]["name"]:
+            return "node(s) had volume node affinity conflict"
+    return ""
 
 
 def _unallocated(store: Store, pod: Object, node: Object) -> str:

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from kubeapi import answers
 from kubeapi.scheduler import place
 from kubeapi.store import KINDS, Key, Kind, Store, now
+from kubeapi.volumes import provision
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,6 +165,8 @@ class ApiServer:
             item["metadata"]["namespace"] = namespace
         if kind.kind == "Namespace":
             item["status"] = {"phase": "Active"}
+        if kind.kind == "PersistentVolumeClaim":
+            provision(self.store, item)
         made = self.store.put(kind.plural, item)
         if kind.kind == "Pod":
             self._schedule(made)

@@ -33,6 +33,8 @@ KINDS = (
     Kind("ResourceClaim", "resourceclaims", namespaced=True, group="resource.k8s.io"),
     Kind("Service", "services", namespaced=True),
     Kind("PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True),
+    Kind("PersistentVolume", "persistentvolumes", namespaced=False),
+    Kind("Event", "events", namespaced=True),
     Kind("ResourceQuota", "resourcequotas", namespaced=True),
     Kind("CSIDriver", "csidrivers", namespaced=False, group="storage.k8s.io"),
     Kind("NetworkPolicy", "networkpolicies", namespaced=True, group="networking.k8s.io"),

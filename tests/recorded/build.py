@@ -20,6 +20,7 @@ from recorded import (
     gb300,
     hgx_b200,
     hgx_h200,
+    kubernetes,
     mi300x_cpx,
     mi355x,
     objects,
@@ -41,6 +42,7 @@ MODELS: dict[str, Callable[[str, int], list[Item]]] = {
     "gb300_half_racks": gb300.half_racks,
     "hgx_b200": hgx_b200.node,
     "hgx_b200_monitored": hgx_b200.node,
+    "hgx_b200_kubernetes": hgx_b200.node,
     "hgx_b200_slurm": hgx_b200.node,
     "hgx_b200_measured": performance.b200,
     "hgx_h200_measured": performance.h200,
@@ -54,6 +56,7 @@ MODELS: dict[str, Callable[[str, int], list[Item]]] = {
 SERVICES: dict[str, Callable[[Sequence[str]], list[Item]]] = {
     "gb300_rack": lambda names: [*objects.services(names), *slurm.trial(names, 4)],
     "hgx_b200": objects.services,
+    "hgx_b200_kubernetes": kubernetes.services,
     "hgx_b200_monitored": lambda names: [*hgx_b200.services(names), *objects.services(names)],
     "hgx_b200_slurm": lambda names: [*objects.services(names), *slurm.trial(names, 8)],
     "mi355x": objects.services,
@@ -61,6 +64,7 @@ SERVICES: dict[str, Callable[[Sequence[str]], list[Item]]] = {
 # What the scheduler of such a cluster says of it as a whole; ids are slurm/ITEM and so on.
 SCHEDULERS: dict[str, Callable[[Sequence[str]], list[Item]]] = {
     "gb300_rack": lambda names: slurm.cluster(names, "gpu:gb300:4", blocks=True),
+    "hgx_b200_kubernetes": kubernetes.cluster,
     "hgx_b200_slurm": lambda names: slurm.cluster(names, "gpu:b200:8(S:0-1)"),
 }
 CACHE = Path(__file__).parents[2] / "build" / "recorded"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpuassay.facts.earlier import Earlier, Past
 from gpuassay.facts.gpu import Gpu
+from gpuassay.facts.kube_cluster import KubeCluster
 from gpuassay.facts.link import twins
 from gpuassay.facts.nics import Nic
 from gpuassay.facts.node import Node
@@ -17,7 +18,7 @@ from gpuassay.facts.racks import RackPool, rack_pools
 from gpuassay.facts.rdma import Port
 from gpuassay.facts.seats import Agreement, Seats
 from gpuassay.facts.slurm_cluster import SlurmCluster
-from gpuassay.facts.source import Silence
+from gpuassay.facts.source import Nothing, Silence
 from gpuassay.facts.standing import heard
 from gpuassay.facts.volumes import AllShared, DeclaredVolume, ObjectStore
 from gpuassay.judge.fact import Read, Unread
@@ -78,6 +79,7 @@ class Fleet:
         self, nodes: Iterable[Node], out: Iterable[str] = (), services: Services | None = None
     ) -> None:
         """Take the nodes in service, the names of those that are out of it, and the services declared."""
+        self.kubernetes = KubeCluster(Nothing(), None)
         self._services = services or Services()
         self.seats = Seats(Silence(Unread("not_asked", "no scheduler was asked")))
         self.nodes = tuple(sorted(nodes, key=lambda node: natural(node.name)))
@@ -169,6 +171,7 @@ def fleet(recording: Recording, site: Site, earlier: Earlier | None = None) -> F
     node = _builder(recording, site, earlier)
     found = Fleet(map(node, names), site.out_nodes, site.services)
     found.seats = Seats(recording.cluster)
+    found.kubernetes = KubeCluster(recording.cluster, recording.meta.begin)
     if found.seats.by_slurm:
         products = frozenset(site.catalog.accelerators)
         found.slurms = (SlurmCluster(recording.cluster, found.nodes, found.out, products),)
@@ -200,6 +203,7 @@ def _builder(recording: Recording, site: Site, earlier: Earlier | None = None) -
         if isinstance(host, Read):
             made.aliases += (str(host.value.labels.get(_HOST_LABEL, "")),)
             made.scheduled_boot = host.value.boot_id
+        made.orchestrator = seats
         return made
 
     return node

@@ -9,9 +9,12 @@ from gpuassay.facts import nvidia
 from gpuassay.facts.affinity import Affinity
 from gpuassay.facts.drives import Drives
 from gpuassay.facts.earlier import NO_PAST
+from gpuassay.facts.kube_sight import KubeSight
 from gpuassay.facts.machine import Machine
 from gpuassay.facts.mounts import Mounts
 from gpuassay.facts.record import mapped
+from gpuassay.facts.seats import Seats
+from gpuassay.facts.source import Nothing
 from gpuassay.judge.fact import Unread
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ class Built:
 
         @cached_property
         def gpus(self) -> tuple[Gpu, ...]: ...  # noqa: D102 - as on Node
+        @property
+        def gpus_seen(self) -> Fact[int]: ...  # noqa: D102 - as on Node
         @cached_property
         def fabric(self) -> Fabric: ...  # noqa: D102 - as on Node
         @cached_property
@@ -45,11 +50,18 @@ class Built:
         def _bus(self) -> Bus: ...
 
     past = NO_PAST
+    orchestrator = Seats(Nothing())
+    """What the schedulers of its cluster said, if any was asked."""
 
     @cached_property
     def machine(self) -> Machine:
         """Its processors and memory."""
         return Machine(self._evidence)
+
+    @cached_property
+    def kubernetes(self) -> KubeSight:
+        """What Kubernetes has of it."""
+        return KubeSight(self.orchestrator, self)
 
     @cached_property
     def drives(self) -> Drives:

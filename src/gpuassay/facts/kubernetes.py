@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gpuassay.facts import source
+from gpuassay.facts.kube_words import listed, mapping, place, records, text
 from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Read, Unread
 
@@ -60,7 +60,7 @@ class KubeNode:
     @cached_property
     def name(self) -> str:
         """Its name; empty for one that has none."""
-        return _text(self._metadata, "name")
+        return text(self._metadata, "name")
 
     @cached_property
     def cordoned(self) -> str:
@@ -68,18 +68,18 @@ class KubeNode:
         flag = self._spec.look("unschedulable")
         if not isinstance(flag, Read) or flag.value is not True:
             return ""
-        since = next((_text(taint, "timeAdded") for taint in self.taints if _is_cordon(taint)), "")
+        since = next((text(taint, "timeAdded") for taint in self.taints if _is_cordon(taint)), "")
         return f"cordoned{f' since {since}' if since else ''}"
 
     @cached_property
     def not_ready(self) -> str:
         """What Kubernetes says of a node that is not ready; empty if it is."""
-        for condition in _records(self._status, "conditions"):
-            if _text(condition, "type") == "Ready":
-                if _text(condition, "status") == "True":
+        for condition in records(self._status, "conditions"):
+            if text(condition, "type") == "Ready":
+                if text(condition, "status") == "True":
                     return ""
-                said = [_text(condition, key) for key in ("reason", "message")]
-                since = _text(condition, "lastTransitionTime")
+                said = [text(condition, key) for key in ("reason", "message")]
+                since = text(condition, "lastTransitionTime")
                 words = ": ".join(filter(None, ["NotReady" + (f" since {since}" if since else ""), *said]))
                 return brief(words)
         return "NotReady: its kubelet has never reported"
@@ -87,7 +87,7 @@ class KubeNode:
     @cached_property
     def boot_id(self) -> str:
         """What its kubelet says that its kernel calls this boot; empty if it does not."""
-        return _text(self._status.record("nodeInfo"), "bootID")
+        return text(self._status.record("nodeInfo"), "bootID")
 
     @property
     def shut(self) -> str:
@@ -102,12 +102,12 @@ class KubeNode:
     @cached_property
     def taints(self) -> tuple[Record, ...]:
         """Its taints."""
-        return _records(self._spec, "taints")
+        return records(self._spec, "taints")
 
     @cached_property
     def labels(self) -> Mapping[str, object]:
         """Its labels."""
-        return _mapping(self._metadata, "labels")
+        return mapping(self._metadata, "labels")
 
     @property
     def is_worker(self) -> bool:
@@ -118,12 +118,21 @@ class KubeNode:
     @cached_property
     def plugged(self) -> Devices | None:
         """The GPUs that a device plugin offers, if one does."""
-        capacity, allocatable = _mapping(self._status, "capacity"), _mapping(self._status, "allocatable")
         for name in GPU_RESOURCES:
-            count = quantity(capacity.get(name))
+            count = quantity(self.capacity.get(name))
             if count:
-                return Devices(name, count, quantity(allocatable.get(name)))
+                return Devices(name, count, quantity(self.allocatable.get(name)))
         return None
+
+    @cached_property
+    def capacity(self) -> Mapping[str, object]:
+        """How much of each resource it has."""
+        return mapping(self._status, "capacity")
+
+    @cached_property
+    def allocatable(self) -> Mapping[str, object]:
+        """How much of each resource pods can be given."""
+        return mapping(self._status, "allocatable")
 
 
 class Kubernetes:
@@ -156,9 +165,9 @@ class Kubernetes:
         places: dict[str, set[str]] = {}
         for pod in pods.value:
             spec = pod.record("spec")
-            if _text(pod.record("status"), "phase") not in _ENDED and _text(spec, "nodeName"):
-                for name in {_text(spec, "hostname"), _text(pod.record("metadata"), "name")}:
-                    places.setdefault(name, set()).add(_text(spec, "nodeName"))
+            if text(pod.record("status"), "phase") not in _ENDED and text(spec, "nodeName"):
+                for name in {text(spec, "hostname"), text(pod.record("metadata"), "name")}:
+                    places.setdefault(name, set()).add(text(spec, "nodeName"))
         return Read({name: frozenset(nodes) for name, nodes in places.items()}, pods.evidence)
 
     def devices(self, node: KubeNode) -> Devices | None:
@@ -177,8 +186,12 @@ class Kubernetes:
         pods = self._listed("pods")
         if isinstance(pods, Unread):
             return pods
-        held = ((_place(pod), _requested(pod, devices.name)) for pod in pods.value if _runs_on(pod, node))
+        held = ((place(pod), _requested(pod, devices.name)) for pod in pods.value if _runs_on(pod, node))
         return Read(tuple(Holder(place, gpus) for place, gpus in held if gpus), pods.evidence)
+
+    def drivers(self, node: str) -> frozenset[str]:
+        """Name the drivers of dynamic resource allocation that have published devices of a node."""
+        return frozenset(driver for place, driver in self._published if place == node)
 
     def _claimants(self, node: str, driver: str) -> Fact[tuple[Holder, ...]]:
         claims = self._listed("resourceclaims")
@@ -188,10 +201,10 @@ class Kubernetes:
         for claim in claims.value:
             devices = claim.record("status").record("allocation").record("devices")
             gpus = sum(
-                _text(result, "driver") == driver and _text(result, "pool") in self._pools.get(node, ())
-                for result in _records(devices, "results")
+                text(result, "driver") == driver and text(result, "pool") in self._pools.get(node, ())
+                for result in records(devices, "results")
             )
-            found += [Holder(_place(claim), gpus)] if gpus else []
+            found += [Holder(place(claim), gpus)] if gpus else []
         return Read(tuple(found), claims.evidence)
 
     @cached_property
@@ -211,19 +224,19 @@ class Kubernetes:
         """How many devices each driver has published for each node."""
         counts: dict[tuple[str, str], int] = {}
         for spec in self._slices:
-            place = _text(spec, "nodeName"), _text(spec, "driver")
-            counts[place] = counts.get(place, 0) + len(_records(spec, "devices"))
+            place = text(spec, "nodeName"), text(spec, "driver")
+            counts[place] = counts.get(place, 0) + len(records(spec, "devices"))
         return counts
 
     @cached_property
     def _pools(self) -> Mapping[str, set[str]]:
         pools: dict[str, set[str]] = {}
         for spec in self._slices:
-            pools.setdefault(_text(spec, "nodeName"), set()).add(_text(spec.record("pool"), "name"))
+            pools.setdefault(text(spec, "nodeName"), set()).add(text(spec.record("pool"), "name"))
         return pools
 
     def _listed(self, kind: str) -> Fact[tuple[Record, ...]]:
-        return source.document(self._evidence, f"kubernetes/{kind}").listed("items")
+        return listed(self._evidence, kind)
 
 
 def quantity(value: object) -> int:
@@ -232,40 +245,20 @@ def quantity(value: object) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0  # noqa: PLR2004
 
 
-def _text(record: Record, key: str) -> str:
-    fact = record.look(key)
-    return brief(fact.value) if isinstance(fact, Read) and isinstance(fact.value, str) else ""
-
-
-def _mapping(record: Record, key: str) -> Mapping[str, object]:
-    fact = record.look(key)
-    return fact.value if isinstance(fact, Read) and isinstance(fact.value, dict) else {}
-
-
-def _records(record: Record, key: str) -> tuple[Record, ...]:
-    fact = record.listed(key)
-    return () if isinstance(fact, Unread) else fact.value
-
-
 def _is_cordon(taint: Record) -> bool:
-    return _text(taint, "key") == "node.kubernetes.io/unschedulable"
-
-
-def _place(record: Record) -> str:
-    metadata = record.record("metadata")
-    return f"{_text(metadata, 'namespace')}/{_text(metadata, 'name')}"
+    return text(taint, "key") == "node.kubernetes.io/unschedulable"
 
 
 def _runs_on(pod: Record, node: str) -> bool:
-    ended = _text(pod.record("status"), "phase") in _ENDED
-    return _text(pod.record("spec"), "nodeName") == node and not ended
+    ended = text(pod.record("status"), "phase") in _ENDED
+    return text(pod.record("spec"), "nodeName") == node and not ended
 
 
 def _requested(pod: Record, resource: str) -> int:
     """Count what a pod holds: its containers together, or the init container that wants most of all."""
     spec = pod.record("spec")
-    together = sum(_of(_records(spec, "containers"), resource))
-    return max([together, *_of(_records(spec, "initContainers"), resource)])
+    together = sum(_of(records(spec, "containers"), resource))
+    return max([together, *_of(records(spec, "initContainers"), resource)])
 
 
 def _of(containers: Iterable[Record], resource: str) -> list[int]:
@@ -273,7 +266,7 @@ def _of(containers: Iterable[Record], resource: str) -> list[int]:
     found = []
     for container in containers:
         resources = container.record("resources")
-        asked = {**_mapping(resources, "limits"), **_mapping(resources, "requests")}
+        asked = {**mapping(resources, "limits"), **mapping(resources, "requests")}
         found.append(quantity(asked.get(resource)))
     return found
 

@@ -49,6 +49,20 @@ class Silence:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """The evidence of what was never asked."""
+
+    problems: tuple[str, ...] = ()
+
+    def item(self, _item_id: str, /) -> None:
+        """Give no item."""
+
+    def ref(self, _item: Item, /) -> str:
+        """Refer to nothing."""
+        return ""
+
+
 def take(evidence: Evidence, item_id: str) -> Fact[Item]:
     """Take an item that came, or the reason why it did not."""
     item = evidence.item(item_id)

@@ -66,7 +66,9 @@ async def remove_all(api: Api, namespace: str) -> list[str]:
 
 async def _kinds(api: Api, namespace: str) -> list[tuple[str, str]]:
     """Give the kinds that a run makes, pods first: a claim goes when nobody uses it."""
-    kinds = [(kind, f"{NAMESPACES}/{namespace}/{kind}s") for kind in (*_ALWAYS, "service")]
+    kinds = [
+        (kind, f"{NAMESPACES}/{namespace}/{kind}s") for kind in (*_ALWAYS, "service", "persistentvolumeclaim")
+    ]
     with suppress(ApiError):  # where devices cannot be claimed, there is no claim of ours
         version = await dra_version(api)
         kinds.append(("resourceclaim", f"/apis/{DRA}/{version}/namespaces/{namespace}/resourceclaims"))

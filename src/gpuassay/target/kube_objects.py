@@ -103,6 +103,18 @@ def worker(run: Run, name: str, node: str, devices: Devices | None, image: str) 
     return made
 
 
+def with_claim(run: Run, name: str, node: str, claim_name: str, program: tuple[str, ...]) -> dict[str, Any]:
+    """Make a pod that runs a program of Python's with a claimed volume at ``/data``, and asks for no GPU."""
+    made = pod(run, name, node, None)
+    spec = made["spec"]
+    spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}]
+    spec["securityContext"]["fsGroup"] = _NOBODY  # else a new volume belongs to root alone
+    (container,) = spec["containers"]
+    container["command"] = [run.reach.python, *_ISOLATED, *program]
+    container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    return made
+
+
 def claim(run: Run, name: str, devices: Devices) -> dict[str, Any]:
     """Claim all devices of a class; on which node is up to the pod that uses the claim."""
     wanted = {"deviceClassName": devices.name, "allocationMode": "All"}

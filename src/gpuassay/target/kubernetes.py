@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import signal
 import sys
-import threading
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +15,7 @@ from gpuassay.facts.kubernetes import Kubernetes as Facts
 from gpuassay.judge.fact import Unread
 from gpuassay.judge.names import folded, natural
 from gpuassay.probe import travel
+from gpuassay.stopping import undisturbed
 from gpuassay.target import TargetError, kube_clean, kube_objects
 from gpuassay.target.answers import ask_all
 from gpuassay.target.jobs import run_job
@@ -28,7 +27,7 @@ from gpuassay.target.kube_nodes import Plan, plan_node
 from gpuassay.target.withheld import Withheld
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from lightkube.config.kubeconfig import SingleConfig
 
@@ -208,7 +207,7 @@ class Kubernetes:
     def _remove(self, run: kube_objects.Run) -> str:
         """Remove what this run made; what is still there is said here, and given."""
         try:
-            with _undisturbed():
+            with undisturbed():
                 asyncio.run(self._removed(run))
         except (ApiError, TargetError) as error:
             why = f"{error}; remove it with: gpuassay clean {_WORD}"
@@ -251,18 +250,3 @@ async def _prepare(api: Api, run: kube_objects.Run, shared: dict[str, Any]) -> N
             f"{_WORD}: nothing can be made in namespace {run.namespace}: {error}; {hint}"
             "docs/targets.md has the Role that is needed"
         ) from error
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let no second Ctrl-C stop a removal, which has an end of its own."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

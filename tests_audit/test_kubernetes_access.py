@@ -1,0 +1,94 @@
+"""What a tenant of a Kubernetes cluster can do himself, and what keeps tenants apart."""
+
+from gpuassay.fixtures import Fleet, Observe
+
+
+def test_self_service(fleet: Fleet, observe: Observe) -> None:
+    """A tenant can run and install things in his own namespace.
+
+    Pods, jobs, services and volumes are what a cluster is rented for; charts also need ConfigMaps and
+    Secrets, in which Helm keeps its releases. Asked of the API server by access reviews, which create
+    nothing.
+
+    Fix: bind the ClusterRole admin to the tenant in his namespace.
+    """
+    for cluster in fleet.kubernetes.access.own:
+        observe(cluster, allowed=cluster.allowed)
+
+
+def test_independence(fleet: Fleet, observe: Observe) -> None:
+    """A tenant can make namespaces and extend the API without asking the provider.
+
+    Operators come with definitions of their own, and teams want namespaces of their own. Where clusters
+    are shared a provider may rightly refuse that, and gives a cluster or a virtual control plane instead.
+
+    Fix: give tenants a cluster of their own, or a self-service for namespaces; say which operators are there.
+    """
+    for cluster in fleet.kubernetes.access.more:
+        observe(cluster, allowed=cluster.allowed)
+
+
+def test_host_visibility(fleet: Fleet, observe: Observe) -> None:
+    """The nodes of the cluster are real ones, and no virtual cluster hides them.
+
+    In a virtual cluster a tenant sees nodes that are made up: their labels, conditions and GPUs are what
+    the provider syncs, and what goes wrong below is not seen.
+
+    Fix: sync the real nodes into the virtual cluster with all labels and conditions, on nodes of the
+    tenant's own.
+    """
+    for cluster in fleet.kubernetes.alone:
+        observe(cluster, marked=cluster.virtual_signs)
+
+
+def test_reach(fleet: Fleet, observe: Observe) -> None:
+    """A tenant can do nothing that reaches other tenants.
+
+    Secrets of all namespaces are everybody's keys; nodes/proxy runs commands in any pod; pods in
+    kube-system, bindings and impersonation lead to the whole cluster. Asked by access reviews: nothing is
+    read or made. For an administrator it cannot be told what a tenant may do.
+
+    Fix: take the ClusterRole or binding that gives this away from the tenant's account.
+    """
+    for cluster in fleet.kubernetes.access.beyond:
+        observe(cluster, allowed=cluster.crosses)
+
+
+def test_broad_grants(fleet: Fleet, observe: Observe) -> None:
+    """No role gives everybody, or requests without a name, power over the cluster.
+
+    A binding of system:authenticated or of all service accounts holds for each tenant's each pod; one of
+    system:unauthenticated for whoever reaches the API server. nodes/proxy, which monitoring often asks
+    for, lets its pods run commands in all others.
+
+    Fix: delete the binding that is named, or give it to the one account that needs it; scrape kubelets
+    with nodes/metrics.
+    """
+    for cluster in fleet.kubernetes.alone:
+        grants = cluster.grants
+        observe(cluster, anybody=grants.to_anybody, everybody=grants.to_everybody, proxy=grants.of_kubelets)
+
+
+def test_network_policy(fleet: Fleet, observe: Observe) -> None:
+    """Nothing reaches the pods of a tenant's namespace unless a policy allows it.
+
+    Without a policy every pod of every tenant can connect to every other, to notebooks, databases and
+    dashboards without a password. Looked at is the namespace in which the suite's user works.
+
+    Fix: give each tenant's namespace a NetworkPolicy that selects all pods and allows no ingress, and use
+    a network plugin that honours it.
+    """
+    for cluster in fleet.kubernetes.policies.alone:
+        observe(cluster, default_deny=cluster.default_deny)
+
+
+def test_pod_security(fleet: Fleet, observe: Observe) -> None:
+    """A tenant's namespace refuses privileged pods and the host's files.
+
+    A pod that mounts the host's / or runs privileged is root of the node, with every other tenant's pods
+    and the kubelet's keys. Pod Security refuses that by a label on the namespace.
+
+    Fix: label tenants' namespaces pod-security.kubernetes.io/enforce=baseline, better restricted.
+    """
+    for cluster in fleet.kubernetes.policies.alone:
+        observe(cluster, enforced=cluster.pod_security)
