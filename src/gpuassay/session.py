@@ -205,6 +205,7 @@ def _described(session: Session, check: str) -> Document:
         "fault": table.fault,
         "over": table.over,
         "limits": {metric: limit.text for metric, limit in limits.items()},
+        "shares": {metric: dict(limit.shares) for metric, limit in limits.items() if limit.shares},
     }
 
 

@@ -84,6 +84,12 @@ class Limit:
         return isinstance(self.rule, Equal) and self.rule.of is None
 
     @property
+    def shares(self) -> Mapping[str, float]:
+        """The bounds that are shares of a figure of the accelerator, by name: what a picture can draw in."""
+        of_product = isinstance(self.rule, Bands) and self.rule.of and self.rule.of.root == "accelerator"
+        return dict(self.rule.bounds) if of_product and isinstance(self.rule, Bands) else {}
+
+    @property
     def beyond(self) -> float | None:
         """How many robust deviations from its pool a value must be to be outside; None: any."""
         return self.rule.beyond if isinstance(self.rule, Bands) else None

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from gpuassay.report import places, view, words
 from gpuassay.report.heatmap import heat_map
+from gpuassay.report.strips import strips
 
 if TYPE_CHECKING:
     from gpuassay.report.view import Results
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 def render(results: Results) -> str:
     """Write ``report.html``. The same results give the same bytes: no clock, host or path goes in."""
     environment = page_environment("report.css", "report.js")
-    return environment.get_template("report.html.j2").render(results=results, heat=heat_map(results))
+    return environment.get_template("report.html.j2").render(
+        results=results, heat=heat_map(results), strips=strips(results)
+    )
 
 
 @cache
