@@ -26,13 +26,13 @@ pytest_plugins = ["pytester"]
 
 HGX = ROOT / "fixtures" / "recorded" / "hgx-b200-4"
 SUITE = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-p", "no:cacheprovider"]
-CHECKS = str(ROOT / "tests_audit")
+CHECKS = [str(ROOT / phase) for phase in ("tests_audit", "tests_perf")]
 SCHEMAS = ROOT / "docs" / "schemas"
 
 
 def here(pytester: pytest.Pytester, target: str, *words: str) -> Run:
     """Run the real suite in this process, from pytester's folder, into the folder ``run`` unless told."""
-    words = (*SUITE, "-p", "no:hypothesispytest", f"--target={target}", "--run-dir=run", *words, CHECKS)
+    words = (*SUITE, "-p", "no:hypothesispytest", f"--target={target}", "--run-dir=run", *words, *CHECKS)
     done = pytester.runpytest_inprocess(*words)
     return Run(int(done.ret), done.stdout.str(), pytester.path / "run")
 
@@ -42,7 +42,7 @@ def parallel(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Judge with two workers, from another folder, with both of the report plugins."""
     folder = tmp_path_factory.mktemp("parallel")
     reports = ["--junitxml=junit.xml", "--html=page.html", "--self-contained-html"]
-    return pytest_process(folder, *SUITE, f"--target=recording:{HGX}", "-m", "audit", "-n2", *reports, CHECKS)
+    return pytest_process(folder, *SUITE, f"--target=recording:{HGX}", "-n2", *reports, *CHECKS)
 
 
 def test_two_workers_and_another_folder_change_no_byte(pytester: pytest.Pytester, parallel: Run) -> None:
@@ -136,7 +136,7 @@ def test_what_is_no_recording_is_not_judged(
     folder = pytester.mkdir("recorded")
     for name, text in files.items():
         (folder / name).write_text(text)
-    words = (*SUITE, "--target=recording:recorded", "--run-dir=run", CHECKS)
+    words = (*SUITE, "--target=recording:recorded", "--run-dir=run", *CHECKS)
     done = pytester.runpytest_inprocess(*words, "-p", "no:hypothesispytest")
 
     assert done.ret == 4
