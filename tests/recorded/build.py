@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 MODELS: dict[str, Callable[[str, int], list[Item]]] = {
     "cpu_vm": cpu_vm.node,
-    "gb300_rack": gb300.one_rack,
+    "gb300_rack": lambda name, index: [*gb300.one_rack(name, index), slurm.equipment()],
     "gb300_half_racks": gb300.half_racks,
     "hgx_b200": hgx_b200.node,
     "hgx_b200_monitored": hgx_b200.node,
     "hgx_b200_kubernetes": hgx_b200.node,
-    "hgx_b200_slurm": hgx_b200.node,
+    "hgx_b200_slurm": lambda name, index: [*hgx_b200.node(name, index), slurm.equipment()],
     "hgx_b200_measured": performance.b200,
     "hgx_h200_measured": performance.h200,
     "mi355x_measured": performance.mi355x,

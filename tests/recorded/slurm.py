@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpuassay.evidence.item import Item
 from gpuassay.judge.names import folded
 from gpuassay.measure import SURVEYS
-from recorded.items import command, encode
+from recorded.items import command, encode, library
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,3 +146,24 @@ def trial(names: Sequence[str], gpus: int) -> list[Item]:
     job = Item("job", 0, "failed", {"gpus": 1}, 3, why="srun ended with 3", out=said.encode())
     items = (job, Item("start", 0, out=f"{GRANTED}\n".encode()), Item("sacct", 0, out=record.encode()))
     return [replace(item, id=f"survey/slurm_job/{item.id}", asked={**ASKED, **item.asked}) for item in items]
+
+
+def equipment() -> Item:
+    """Return what a node of such a cluster offers to jobs."""
+    found = {
+        "programs": {
+            name: f"/usr/bin/{name}"
+            for name in ("enroot", "apptainer", "docker", "mpirun", "dcgmi", "ncu", "nsys")
+        },
+        "lmod": ["/usr/share/lmod/lmod/init/profile"],
+        "hpc_sdk": ["26.5"],
+        "nccl": ["libnccl.so.2.30.4"],
+        "setuid_starters": [],
+        "pyxis": {"plugins": ["/usr/lib/x86_64-linux-gnu/slurm/spank_pyxis.so"], "loaded": True},
+        "namespaces": {"/proc/sys/user/max_user_namespaces": "8254541"},
+        "docker_socket": {"there": True, "open": True},
+        "passwd": ["files", "sss", "systemd"],
+        "user_known": True,
+        "ssh": {"hostbased": True, "own_key": False},
+    }
+    return library("equipment", "equipment", found)

@@ -9,6 +9,7 @@ from gpuassay.facts import nvidia
 from gpuassay.facts.affinity import Affinity
 from gpuassay.facts.drives import Drives
 from gpuassay.facts.earlier import NO_PAST
+from gpuassay.facts.equipment import Equipment
 from gpuassay.facts.kube_sight import KubeSight
 from gpuassay.facts.machine import Machine
 from gpuassay.facts.mounts import Mounts
@@ -78,6 +79,11 @@ class Built:
     def mounts(self) -> Mounts:
         """The file systems that it has mounted."""
         return Mounts(self.name, self._evidence)
+
+    @cached_property
+    def equipment(self) -> Equipment:
+        """What it offers to jobs beside its hardware."""
+        return Equipment(self._evidence)
 
     @property
     def network_mounts(self) -> tuple[Volume, ...]:

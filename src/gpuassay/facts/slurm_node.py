@@ -89,6 +89,11 @@ class OnSlurm:
         return Read(known.value.version, known.evidence)
 
     @property
+    def pyxis(self) -> Fact[bool]:
+        """Whether its list of Slurm's plugins names pyxis."""
+        return self._node.equipment.pyxis
+
+    @property
     def _product(self) -> Fact[str]:
         products = [one.product for one in self._node.gpus]
         return products[0] if products else Unread("not_found", "it shows no GPU")

@@ -441,6 +441,15 @@ QUESTIONS = (
         cap=256 * KIB,
     ),
     Question(
+        id="equipment",
+        how="library",
+        what=("equipment",),
+        purpose="Looks for a short list of programs and libraries (containers, MPI, modules, NCCL, HPC SDK), how"
+        " users and ssh are set up, and whether this user has a name; starts nothing, keeps no key.",
+        deadline_s=15,
+        cap=256 * KIB,
+    ),
+    Question(
         id="imex",
         how="command",
         what=("nvidia-imex-ctl", "-N"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from gpuassay.probe import (
     amd,
     dcb,
+    equipment,
     hosttrees,
     leftovers,
     localfiles,
@@ -61,6 +62,7 @@ LIBRARIES = {
     "mounts": localfiles.mounts,
     "own-name": localfiles.own_name,
     "shm": leftovers.shm,
+    "equipment": equipment.equipment,
 }
 
 
