@@ -444,7 +444,7 @@ QUESTIONS = (
         id="equipment",
         how="library",
         what=("equipment",),
-        purpose="Looks for a short list of programs and libraries (containers, MPI, modules, NCCL, HPC SDK), how"
+        purpose="Looks for a short list of programs and libraries (containers, MPI, modules, NCCL), how"
         " users and ssh are set up, and whether this user has a name; starts nothing, keeps no key.",
         deadline_s=15,
         cap=256 * KIB,
