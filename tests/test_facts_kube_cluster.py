@@ -100,6 +100,18 @@ def test_devices_of_resource_slices_are_an_offer() -> None:
     assert value(seen.rdma) is True
 
 
+def test_channels_of_a_rack() -> None:
+    """A slice of the driver is an offer, a server that has no such API has none, and a refusal hides it."""
+    store = Store()
+    cluster.slices(store, "gpu1", 1, driver="compute-domain.nvidia.com")
+    nodes = [cluster.node("gpu1", 4), cluster.node("gpu2", 4)]
+    told = evidence(nodes=nodes, resourceslices=store.select("resourceslices"))
+    assert value(sight(told).nvlink_channels) is True
+    assert value(sight(told, "gpu2").nvlink_channels) is False
+    assert value(sight(evidence("resourceslices", nodes=nodes)).nvlink_channels) == "denied"
+    assert value(sight(evidence("nodes")).nvlink_channels) == "denied"
+
+
 def test_a_resource_that_is_used_up_is_no_offer() -> None:
     """A plugin that has lost its ports leaves the resource's name behind, with nothing of it."""
     node = cluster.node("gpu1", 8)

@@ -31,6 +31,20 @@ def test_rdma_resources(fleet: Fleet, observe: Observe) -> None:
         observe(node, offered=node.kubernetes.rdma)
 
 
+def test_compute_domains(fleet: Fleet, observe: Observe) -> None:
+    """Pods on the nodes of a rack can be joined by NVLink.
+
+    Between nodes NVLink works only through an IMEX channel, and a pod is given one by a ComputeDomain.
+    Without its driver a job over several nodes of a rack runs over the network cards, or does not start.
+    No job is started for this: what the driver has published of each node is looked at.
+
+    Fix: install NVIDIA's driver of dynamic resource allocation with ComputeDomains, and mask the host's
+    nvidia-imex service.
+    """
+    for node in fleet.nodes:
+        observe(node, channels=node.kubernetes.nvlink_channels)
+
+
 def test_topology_labels(fleet: Fleet, observe: Observe) -> None:
     """Every node is labelled with its place in the network.
 

@@ -25,6 +25,7 @@ _RDMA: Final = re.compile(
     r"rdma/.+|mellanox\.com/.+|vpc\.amazonaws\.com/efa|nvidia\.com/.*(rdma|hca|sriov|mlnx|hostdev).*"
     r"|(openshift\.io|intel\.com)/.*(rdma|sriov|mlnx).*|amd\.com/v?nic|networking\.gke\.io\.networks/.*rdma.*"
 )
+_DOMAINS: Final = "compute-domain.nvidia.com"
 _RDMA_DRIVERS: Final = re.compile(r"dra\.net|.*(rdma|sriov|nic|mrdma).*")
 # Labels that tell a scheduler which nodes are near each other, beyond zone and region.
 _NEAR: Final = re.compile(
@@ -91,6 +92,18 @@ class KubeSight:
             else "no such resource"
         )
         return Read(bool(usable or slices), node.evidence, note)
+
+    @property
+    def nvlink_channels(self) -> Fact[bool]:
+        """Whether pods on it can join a ComputeDomain: its driver has published a channel of the node."""
+        node, slices = self._node, self._kubernetes.slices
+        if isinstance(node, Unread):
+            return node
+        if isinstance(slices, Unread):
+            missing = slices.kind in ("unsupported", "not_found")
+            return Read(value=False, evidence=slices.evidence, note=slices.why) if missing else slices
+        offered = _DOMAINS in self._kubernetes.drivers(node.value.name)
+        return Read(offered, slices.evidence, f"no ResourceSlice of {_DOMAINS} names it")
 
     @property
     def near(self) -> Fact[bool]:

@@ -214,6 +214,11 @@ class Kubernetes:
         path = str(item.asked.get("api", "")) if item else ""
         return path.split("/")[-2] if path.count("/") > 1 else ""
 
+    @property
+    def slices(self) -> Fact[tuple[Record, ...]]:
+        """The devices that drivers of dynamic resource allocation have published, or why they are not known."""
+        return self._listed("resourceslices")
+
     @cached_property
     def _slices(self) -> tuple[Record, ...]:
         listed = self._listed("resourceslices")
