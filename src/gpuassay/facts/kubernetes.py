@@ -216,7 +216,7 @@ class Kubernetes:
 
     @property
     def slices(self) -> Fact[tuple[Record, ...]]:
-        """The devices that drivers of dynamic resource allocation have published, or why they are not known."""
+        """What drivers of dynamic resource allocation have published, or why that is not known."""
         return self._listed("resourceslices")
 
     @cached_property
