@@ -34,14 +34,14 @@ def called(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str
 @pytest.mark.parametrize(
     ("words", "passed"),
     [
-        ([], ["ROOT/tests_audit"]),
-        (["-m", "audit", "-n2"], ["-m", "audit", "-n2", "ROOT/tests_audit"]),
+        ([], ["ROOT/tests_audit", "ROOT/tests_perf"]),
+        (["-m", "audit", "-n2"], ["-m", "audit", "-n2", "ROOT/tests_audit", "ROOT/tests_perf"]),
         (["tests_audit"], ["ROOT/tests_audit"]),
         (
             ["tests_audit/test_health.py::test_row_remaps", "-x"],
             ["ROOT/tests_audit/test_health.py::test_row_remaps", "-x"],
         ),
-        (["--site=tests_audit.toml"], ["--site=tests_audit.toml", "ROOT/tests_audit"]),
+        (["--site=tests_audit.toml"], ["--site=tests_audit.toml", "ROOT/tests_audit", "ROOT/tests_perf"]),
     ],
 )
 def test_run_is_pytest_on_the_suite(
@@ -225,6 +225,7 @@ def test_the_wheel_holds_the_suite_and_no_recording(installed: Path) -> None:
     held = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
 
     assert {"suite/thresholds.toml", "suite/advisories.toml", "suite/conftest.py", "facts/xid.toml"} <= held
-    assert {f"suite/tests_audit/{path.name}" for path in (ROOT / "tests_audit").glob("*.py")} <= held
+    for phase in ("tests_audit", "tests_perf"):
+        assert {f"suite/{phase}/{path.name}" for path in (ROOT / phase).glob("*.py")} <= held
     assert any(name.startswith("report/templates/") for name in held)
     assert not [name for name in held if "recorded" in name or name.startswith("suite/tests/")]
