@@ -1,6 +1,6 @@
 """What a tenant of a Kubernetes cluster can do himself, and what keeps tenants apart."""
 
-from gpuassay.fixtures import Fleet, Observe
+from gpuassay.fixtures import Fleet, Measure, Observe
 
 
 def test_self_service(fleet: Fleet, observe: Observe) -> None:
@@ -67,6 +67,20 @@ def test_broad_grants(fleet: Fleet, observe: Observe) -> None:
     for cluster in fleet.kubernetes.alone:
         grants = cluster.grants
         observe(cluster, anybody=grants.to_anybody, everybody=grants.to_everybody, proxy=grants.of_kubelets)
+
+
+def test_strangers(measure: Measure, observe: Observe) -> None:
+    """The API server shows nothing to requests without a name.
+
+    A binding of system:anonymous, often left from an installation or made for a dashboard, opens the cluster
+    to whoever reaches the API server. Namespaces, nodes and pods were each asked for once, without token or
+    certificate; what came was not kept.
+
+    Fix: delete the binding, and start the API server with --anonymous-auth=false or let it answer strangers
+    on its health pages only.
+    """
+    for cluster in measure("kube_anonymous"):
+        observe(cluster, answered=cluster.answered)
 
 
 def test_network_policy(fleet: Fleet, observe: Observe) -> None:

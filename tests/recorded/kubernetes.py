@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuassay.evidence.item import Item
 from gpuassay.measure import SURVEYS
+from gpuassay.measure.kube_anonymous import PATHS
 from gpuassay.target.kube_evidence import ASKS, DRA, GROUPS, VERSION
 from gpuassay.target.kube_reviews import REVIEWS, acts
 from recorded.items import SECONDS, dashed, encode, made_up
@@ -84,7 +85,7 @@ def cluster(names: Sequence[str]) -> list[Item]:
 
 
 def services(names: Sequence[str]) -> list[Item]:
-    """Return what came of claims for shared volumes: one class has block devices, the other shares."""
+    """Return what trials showed: strangers are refused; of two classes of storage, one shares."""
     args: dict[str, Scalar] = {"size": "1Gi", "seconds": 90}
     asked = {"survey": "kube_volumes", "method": SURVEYS["kube_volumes"].method, "args": args}
     waits = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."
@@ -97,9 +98,22 @@ def services(names: Sequence[str]) -> list[Item]:
         "class/shared": {"provisioner": "shared.csi.example", "claim": bound, "pods": met},
         "removed": {},
     }
+    nameless = {"survey": "kube_anonymous", "method": SURVEYS["kube_anonymous"].method, "args": {}}
     return [
-        Item(f"survey/kube_volumes/{name}", 0, asked=asked, seconds=SECONDS, out=encode(one))
-        for name, one in told.items()
+        *(
+            Item(
+                f"survey/kube_anonymous/{path}",
+                0,
+                asked=nameless,
+                seconds=SECONDS,
+                out=encode({"status": 403}),
+            )
+            for path in PATHS
+        ),
+        *(
+            Item(f"survey/kube_volumes/{name}", 0, asked=asked, seconds=SECONDS, out=encode(one))
+            for name, one in told.items()
+        ),
     ]
 
 

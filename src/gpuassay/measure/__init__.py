@@ -15,6 +15,7 @@ from gpuassay.measure.alertmanager import AlertmanagerSurvey
 from gpuassay.measure.dcgm_diag import DcgmDiag
 from gpuassay.measure.exporters import ExportersSurvey
 from gpuassay.measure.grafana import GrafanaSurvey
+from gpuassay.measure.kube_anonymous import KubeAnonymous
 from gpuassay.measure.kube_volumes import KubeVolumes
 from gpuassay.measure.metadata import Metadata
 from gpuassay.measure.prometheus import PrometheusSurvey
@@ -70,6 +71,7 @@ SURVEYS: Mapping[str, Survey] = {
     "alertmanager": AlertmanagerSurvey(),
     "exporters": ExportersSurvey(),
     "grafana": GrafanaSurvey(),
+    "kube_anonymous": KubeAnonymous(),
     "kube_volumes": KubeVolumes(),
     "prometheus": PrometheusSurvey(),
     "s3": S3Survey(),
