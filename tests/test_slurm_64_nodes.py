@@ -64,6 +64,8 @@ FOUND = {
     "audit.slurm.accounting": ("fail", r"accounting_storage/none"),
     "audit.slurm.job": ("fail", r"sacct says nothing"),
     "audit.slurm.topology": ("warn", r"topology/flat"),
+    # Eight nodes are below each leaf, and NCCL has one queue pair to a connection.
+    "audit.slurm.queue_pairs": ("warn", r"gpu0001.*NCCL_IB_QPS_PER_CONNECTION is not set"),
     "audit.slurm.gres": ("fail", r"gpu0033.*expected 8"),
 }
 

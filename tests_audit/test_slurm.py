@@ -60,6 +60,18 @@ def test_topology(fleet: Fleet, observe: Observe) -> None:
         observe(cluster, known=cluster.topology.known, unplaced=cluster.topology.unplaced)
 
 
+def test_queue_pairs(fleet: Fleet, observe: Observe) -> None:
+    """Where nodes are below several leaf switches, NCCL gives each connection more than one queue pair.
+
+    A queue pair takes one path through the fabric: with one for each connection, the paths of several meet on
+    one cable, and others stay empty.
+
+    Fix: NCCL_IB_QPS_PER_CONNECTION=4, say, in /etc/nccl.conf of every node; or adaptive routing.
+    """
+    for node in fleet.slurm_nodes:
+        observe(node, spreads_flows=node.spreads_flows)
+
+
 def test_blocks(fleet: Fleet, observe: Observe) -> None:
     """Slurm places jobs by blocks, and no block reaches over two racks that NVLink joins.
 

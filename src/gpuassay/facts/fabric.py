@@ -180,6 +180,11 @@ class Fabric:
         )
 
     @property
+    def queue_pairs(self) -> Fact[int]:
+        """How many queue pairs NCCL gives a connection here."""
+        return self._settings.queue_pairs
+
+    @property
     def left_over(self) -> Fact[int]:
         """How many settings are for debugging, pin what is tuned, or mean more than they say."""
         there = self._settings.topology_file

@@ -109,6 +109,18 @@ class Settings:
         return Read(number, self.all.evidence, str(setting))
 
     @property
+    def queue_pairs(self) -> Fact[int]:
+        """How many queue pairs a connection has; NCCL's own number is 1."""
+        if isinstance(self.all, Unread):
+            return self.all
+        setting = self.get("NCCL_IB_QPS_PER_CONNECTION")
+        if setting is None:
+            return Read(1, self.all.evidence, "NCCL_IB_QPS_PER_CONNECTION is not set, and 1 by default")
+        if setting.number is None:
+            return Unread("garbled", f"{setting} is no number", self.all.evidence)
+        return Read(setting.number, self.all.evidence, str(setting))
+
+    @property
     def topology_file(self) -> Fact[bool]:
         """Whether the topology file that is set is there; true where none is set."""
         found = self._found.values

@@ -47,7 +47,7 @@ class SlurmCluster:
     @cached_property
     def nodes(self) -> tuple[OnSlurm, ...]:
         """The nodes in service that it knows."""
-        return tuple(OnSlurm(node, self._slurm, self._products) for node in self._nodes)
+        return tuple(OnSlurm(node, self._slurm, self.topology, self._products) for node in self._nodes)
 
     @cached_property
     def topology(self) -> Topology:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.facts import gres
+from gpuassay.facts.record import mapped
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
@@ -14,15 +15,17 @@ if TYPE_CHECKING:
 
     from gpuassay.facts.node import Node
     from gpuassay.facts.slurm import Slurm, SlurmNode
+    from gpuassay.facts.slurm_topology import Topology
     from gpuassay.judge.fact import Fact
 
 
 class OnSlurm:
     """One node; ``products`` are the names of all that the catalogue knows."""
 
-    def __init__(self, node: Node, slurm: Slurm, products: Collection[str]) -> None:
-        """Take the node and what Slurm said of all."""
+    def __init__(self, node: Node, slurm: Slurm, topology: Topology, products: Collection[str]) -> None:
+        """Take the node, and what Slurm said of all and of the network."""
         self._node = node
+        self._topology = topology
         self._slurm = slurm
         self._products = products
         self.where = self.node = node.name
@@ -87,6 +90,18 @@ class OnSlurm:
         if not known.value.version:
             return Unread("not_found", "Slurm tells no version of its slurmd", known.evidence)
         return Read(known.value.version, known.evidence)
+
+    @property
+    def spreads_flows(self) -> Fact[bool]:
+        """Whether a connection has several queue pairs, where the nodes are below several leaf switches."""
+        leaves, pairs = self._topology.leaves, self._node.fabric.queue_pairs
+        if isinstance(leaves, Unread):
+            return leaves
+        if leaves.value > 1 and isinstance(pairs, Unread):
+            return pairs
+        if leaves.value <= 1:
+            return Read(value=True, evidence=leaves.evidence, note="its nodes are below one leaf switch")
+        return mapped(pairs, lambda count: count > 1)
 
     @property
     def pyxis(self) -> Fact[bool]:

@@ -72,6 +72,19 @@ class Topology:
         return Read(len(lost), places.evidence, f"of no leaf: {first_of(lost)}" if lost else "")
 
     @property
+    def leaves(self) -> Fact[int]:
+        """Over how many leaf switches the nodes are spread, where Slurm is told of switches."""
+        places = self._places
+        if isinstance(places, Unread):
+            return places
+        ours = {self._name(node) for node in self._nodes}
+        switches = [place for place in places.value if place.kind == "SwitchName" and place.level == 0]
+        if not switches:
+            why = "Slurm is told of no switches: over how many its nodes are spread is not known"
+            return Unread("denied", why, places.evidence)
+        return Read(sum(not ours.isdisjoint(place.nodes) for place in switches), places.evidence)
+
+    @property
     def by_blocks(self) -> Fact[bool]:
         """Whether Slurm places jobs by blocks, which is how it knows of racks that NVLink joins."""
         places = self._places
