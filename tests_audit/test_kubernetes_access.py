@@ -83,6 +83,20 @@ def test_strangers(measure: Measure, observe: Observe) -> None:
         observe(cluster, answered=cluster.answered)
 
 
+def test_granted_gpus(measure: Measure, observe: Observe) -> None:
+    """A container has the GPUs that it was given, and no other.
+
+    A toolkit that goes by a container's environment gives all GPUs to whoever writes that into his pod: past
+    the scheduler, and into the memory of others' jobs. On each node a pod with one GPU and one with none,
+    which names all in its environment, counted their device files.
+
+    Fix: set accept-nvidia-visible-devices-envvar-when-unprivileged to false and let the device plugin hand
+    GPUs over as volume mounts or by CDI.
+    """
+    for node in measure("kube_grants"):
+        observe(node, with_one=node.with_one, with_none=node.with_none, left_behind=node.left_behind)
+
+
 def test_network_policy(fleet: Fleet, observe: Observe) -> None:
     """Nothing reaches the pods of a tenant's namespace unless a policy allows it.
 

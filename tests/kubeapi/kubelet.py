@@ -51,7 +51,8 @@ class Log:
 class Kubelet:
     """All nodes' kubelets. ``environments`` are those of containers that were given GPUs, by node.
 
-    ``missing`` images cannot be pulled; ``pythons`` take the place of a container's ``python3``, by node.
+    ``missing`` images cannot be pulled; ``leaky`` nodes give GPUs to whoever names them; ``pythons`` take the
+    place of a container's ``python3``, by node.
     """
 
     store: Store
@@ -60,6 +61,7 @@ class Kubelet:
     environments: dict[str, Mapping[str, str]] = field(default_factory=dict)
     pythons: dict[str, str] = field(default_factory=dict)
     missing: set[str] = field(default_factory=set)
+    leaky: set[str] = field(default_factory=set)
     logs: dict[Key, Log] = field(default_factory=dict)
     _processes: dict[Key, subprocess.Popen[bytes]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -121,10 +123,22 @@ class Kubelet:
             if "persistentVolumeClaim" in volume:
                 data = self._mounted(pod, volume["persistentVolumeClaim"]["claimName"])
                 words = [word.replace("/data", str(data)) for word in words]
+        words = [str(self._devices(key, pod, container)) if word == "/dev" else word for word in words]
         if any(v.get("hostPath") for v in pod["spec"]["volumes"]):
             words = [word.replace("os.chroot('/host')", "os.chroot('/')") for word in words]
         python = self.pythons.get(pod["spec"]["nodeName"], "python3")
         return [python if word == "python3" else word for word in words]
+
+    def _devices(self, key: Key, pod: Object, container: dict[str, Any]) -> Path:
+        """Make the device files of a container; on a leaky node its environment is enough."""
+        node, given = pod["spec"]["nodeName"], container["resources"]["requests"]
+        asks = any(one["value"] == "all" for one in container.get("env", ()))
+        count = 8 if asks and node in self.leaky else int(given.get("nvidia.com/gpu", 0))
+        folder = self.folder / f"{key.name}.dev"
+        folder.mkdir()
+        for name in ("null", "nvidiactl", *(f"nvidia{index}" for index in range(count))):
+            (folder / name).touch()
+        return folder
 
     def _fed(self, key: Key, name: str) -> Path:
         found = self.store.get(Key("configmaps", key.namespace, name))

@@ -86,8 +86,6 @@ def cluster(names: Sequence[str]) -> list[Item]:
 
 def services(names: Sequence[str]) -> list[Item]:
     """Return what trials showed: strangers are refused; of two classes of storage, one shares."""
-    args: dict[str, Scalar] = {"size": "1Gi", "seconds": 90}
-    asked = {"survey": "kube_volumes", "method": SURVEYS["kube_volumes"].method, "args": args}
     waits = "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."
     stuck = [{"node": name, "state": "unplaced", "why": waits, "read_other": False} for name in names]
     met = [{"node": name, "state": "ended", "wrote": True, "read_other": True} for name in names]
@@ -98,22 +96,20 @@ def services(names: Sequence[str]) -> list[Item]:
         "class/shared": {"provisioner": "shared.csi.example", "claim": bound, "pods": met},
         "removed": {},
     }
-    nameless = {"survey": "kube_anonymous", "method": SURVEYS["kube_anonymous"].method, "args": {}}
+    counts = {"one": {"state": "ended", "seen": 1}, "none": {"state": "ended", "seen": 0}}
     return [
-        *(
-            Item(
-                f"survey/kube_anonymous/{path}",
-                0,
-                asked=nameless,
-                seconds=SECONDS,
-                out=encode({"status": 403}),
-            )
-            for path in PATHS
-        ),
-        *(
-            Item(f"survey/kube_volumes/{name}", 0, asked=asked, seconds=SECONDS, out=encode(one))
-            for name, one in told.items()
-        ),
+        *survey("kube_anonymous", {}, {path: {"status": 403} for path in PATHS}),
+        *survey("kube_grants", {"seconds": 90}, {f"node/{name}": counts for name in names} | {"removed": {}}),
+        *survey("kube_volumes", {"size": "1Gi", "seconds": 90}, told),
+    ]
+
+
+def survey(name: str, args: Mapping[str, Scalar], told: Mapping[str, Any]) -> list[Item]:
+    """Return the answers of a survey."""
+    asked = {"survey": name, "method": SURVEYS[name].method, "args": dict(args)}
+    return [
+        Item(f"survey/{name}/{item}", 0, asked=asked, seconds=SECONDS, out=encode(one))
+        for item, one in told.items()
     ]
 
 

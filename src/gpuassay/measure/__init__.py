@@ -16,6 +16,7 @@ from gpuassay.measure.dcgm_diag import DcgmDiag
 from gpuassay.measure.exporters import ExportersSurvey
 from gpuassay.measure.grafana import GrafanaSurvey
 from gpuassay.measure.kube_anonymous import KubeAnonymous
+from gpuassay.measure.kube_grants import KubeGrants
 from gpuassay.measure.kube_volumes import KubeVolumes
 from gpuassay.measure.metadata import Metadata
 from gpuassay.measure.prometheus import PrometheusSurvey
@@ -72,6 +73,7 @@ SURVEYS: Mapping[str, Survey] = {
     "exporters": ExportersSurvey(),
     "grafana": GrafanaSurvey(),
     "kube_anonymous": KubeAnonymous(),
+    "kube_grants": KubeGrants(),
     "kube_volumes": KubeVolumes(),
     "prometheus": PrometheusSurvey(),
     "s3": S3Survey(),

@@ -62,10 +62,7 @@ class SharedClaims:
     @property
     def left_behind(self) -> Fact[bool]:
         """Whether something that was made for the trial could not be removed."""
-        removed = self._evidence.item("removed")
-        if removed is None:
-            return self._failure or Unread("failed", "the trial was not brought to its end")
-        return Read(removed.status != "ok", self._evidence.ref(removed), removed.why)
+        return self._failure or left_behind(self._evidence)
 
     @property
     def _words(self) -> str:
@@ -93,6 +90,14 @@ class SharedClaims:
             if item.id.startswith(_CLASS):
                 told = Record(source.parse(item, self._evidence.ref(item)))
                 yield item.id.removeprefix(_CLASS), outcome(told)
+
+
+def left_behind(evidence: NodeEvidence) -> Fact[bool]:
+    """Read whether something that a trial made could not be removed."""
+    removed = evidence.item("removed")
+    if removed is None:
+        return Unread("failed", "the trial was not brought to its end")
+    return Read(removed.status != "ok", evidence.ref(removed), removed.why)
 
 
 def outcome(told: Record) -> Outcome:

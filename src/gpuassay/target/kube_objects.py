@@ -103,6 +103,15 @@ def worker(run: Run, name: str, node: str, devices: Devices | None, image: str) 
     return made
 
 
+def alone(run: Run, name: str, node: str, program: tuple[str, ...]) -> dict[str, Any]:
+    """Make a pod that runs a program of Python's, with nothing mounted and no GPU."""
+    made = pod(run, name, node, None)
+    made["spec"]["volumes"] = []
+    (container,) = made["spec"]["containers"]
+    container |= {"command": [run.reach.python, *_ISOLATED, *program], "volumeMounts": []}
+    return made
+
+
 def with_claim(run: Run, name: str, node: str, claim_name: str, program: tuple[str, ...]) -> dict[str, Any]:
     """Make a pod that runs a program of Python's with a claimed volume at ``/data``, and asks for no GPU."""
     made = pod(run, name, node, None)

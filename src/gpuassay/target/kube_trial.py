@@ -7,22 +7,27 @@ import json
 import secrets
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gpuassay.evidence.item import Item
 from gpuassay.facts.text import brief
-from gpuassay.target import kube_clean, kube_objects
+from gpuassay.stopping import undisturbed
+from gpuassay.target import TargetError, kube_clean, kube_objects
 from gpuassay.target.kube_api import Api, ApiError
+from gpuassay.target.kube_auth import client, configuration
 from gpuassay.target.kube_clean import NAMESPACES
 from gpuassay.target.kube_shapes import Shape, keep
 from gpuassay.target.kube_stage import stage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from gpuassay.judge.reach import KubernetesReach
 
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 _VOLUMES = "/api/v1/persistentvolumes"
 _LOOK_S = 1.0
+_SILENCE_S = 30.0
 _MOST = 8
 _CLASS: Shape = {"metadata": {"name": None}, "provisioner": None, "reclaimPolicy": None}
 _NOT_LOCAL = ("csi", "nfs", "cephfs", "glusterfs", "azureFile", "fc", "iscsi", "rbd")
@@ -77,15 +82,7 @@ class StorageTrial:
 
     async def removed(self) -> Item:
         """Remove what was made, look whether it is gone, and tell."""
-        try:
-            if self.run.owns_namespace:
-                await kube_clean.remove_namespaces(self.api, self.run.selector)
-            else:
-                await kube_clean.remove_objects(self.api, self.run.namespace, self.run.selector)
-        except ApiError as error:
-            why = f"{error}; remove it with: gpuassay clean --target=kubernetes"
-            return Item("removed", 0, "failed", why=why)
-        return Item("removed", 0, out=b"{}")
+        return await removed(self.api, self.run)
 
     async def _item(self, number: int, of_class: dict[str, Any]) -> Item:
         name, begin = str(of_class["metadata"]["name"]), time.monotonic()
@@ -111,31 +108,11 @@ class StorageTrial:
             name = f"{claim}-{'ab'[index]}"
             await self.api.create(f"{space}/pods", self._pod(name, node, claim, index, words[index]))
             pods.append(f"{space}/pods/{name}")
-        await self._until_ended(pods)
-        told = [await self._told(path, node) for path, node in zip(pods, self.nodes, strict=True)]
+        await until_ended(self.api, pods, self.wait_s)
+        told = [await hear(self.api, path, node) for path, node in zip(pods, self.nodes, strict=True)]
         for index, pod in enumerate(told):
             pod["read_other"] = pod.pop("read", "") == words[1 - index]
         return {"claim": await self._bound(f"{space}/persistentvolumeclaims/{claim}"), "pods": told}
-
-    async def _until_ended(self, pods: Sequence[str]) -> None:
-        waited_s = 0.0
-        while waited_s < self.wait_s + kube_objects.GRACE_S:
-            stages = [stage(await self.api.get(path)) for path in pods]
-            if all(one.state in ("ended", "hopeless") for one in stages):
-                return
-            await asyncio.sleep(_LOOK_S)
-            waited_s += _LOOK_S
-
-    async def _told(self, path: str, node: str) -> dict[str, Any]:
-        found = stage(await self.api.get(path))
-        if found.state != "ended":
-            return {"node": node, "state": found.state, "why": found.why}
-        out = bytearray()
-        async with self.api.stream(f"{path}/log", container=kube_objects.CONTAINER) as chunks:
-            async for chunk in chunks:
-                out += chunk[: 4096 - len(out)]
-        told = _document(bytes(out))
-        return {"node": node, "state": found.state, **(told or {"why": found.why})}
 
     async def _bound(self, path: str) -> dict[str, Any]:
         claim = await self.api.get(path)
@@ -175,12 +152,87 @@ class StorageTrial:
         return kube_objects.with_claim(self.run, name, node, claim, (_MEET, *arguments))
 
 
+class Trial(Protocol):
+    """Something that is tried in a cluster, and removed again."""
+
+    async def all(self) -> list[Item]:
+        """Try it, and tell what came of it."""
+
+    async def removed(self) -> Item:
+        """Remove what was made, look whether it is gone, and tell."""
+
+
+def carry_out(
+    reach: KubernetesReach, deadline_s: float, make: Callable[[Api, kube_objects.Run], Trial]
+) -> list[Item]:
+    """Try something in a new run, and remove what it made, also when it is cut."""
+    name = secrets.token_hex(4)
+    place = reach.namespace or f"gpuassay-{name}"
+    run = kube_objects.Run(
+        name, place, owns_namespace=not reach.namespace, reach=reach, deadline_s=deadline_s
+    )
+    try:
+        config = configuration(reach)
+
+        async def tried() -> list[Item]:
+            async with client(config, _SILENCE_S) as connection:
+                return await make(Api(connection), run).all()
+
+        async def cleaned() -> Item:
+            async with client(config, _SILENCE_S) as connection:
+                return await make(Api(connection), run).removed()
+
+        try:
+            items = asyncio.run(tried())
+        finally:
+            with undisturbed():
+                left = asyncio.run(cleaned())
+    except TargetError as error:
+        return [Item("trial", 0, status="failed", why=str(error))]
+    return [*items, left]
+
+
+async def removed(api: Api, run: kube_objects.Run) -> Item:
+    """Remove what a run has made, look whether it is gone, and tell."""
+    try:
+        if run.owns_namespace:
+            await kube_clean.remove_namespaces(api, run.selector)
+        else:
+            await kube_clean.remove_objects(api, run.namespace, run.selector)
+    except ApiError as error:
+        why = f"{error}; remove it with: gpuassay clean --target=kubernetes"
+        return Item("removed", 0, "failed", why=why)
+    return Item("removed", 0, out=b"{}")
+
+
+async def until_ended(api: Api, pods: Sequence[str], wait_s: float) -> None:
+    """Wait until all pods have ended, or cannot; at most so long. Raises ApiError."""
+    waited_s = 0.0
+    while waited_s < wait_s + kube_objects.GRACE_S:
+        stages = [stage(await api.get(path)) for path in pods]
+        if all(one.state in ("ended", "hopeless") for one in stages):
+            return
+        await asyncio.sleep(_LOOK_S)
+        waited_s += _LOOK_S
+
+
+async def hear(api: Api, path: str, node: str) -> dict[str, Any]:
+    """Tell how far a pod came, and the document that it printed. Raises ApiError."""
+    found = stage(await api.get(path))
+    if found.state != "ended":
+        return {"node": node, "state": found.state, "why": found.why}
+    out = bytearray()
+    async with api.stream(f"{path}/log", container=kube_objects.CONTAINER) as chunks:
+        async for chunk in chunks:
+            out += chunk[: 4096 - len(out)]
+    return {"node": node, "state": found.state, **(_document(bytes(out)) or {"why": found.why})}
+
+
 def _document(log: bytes) -> dict[str, Any]:
     """Read what a pod printed; nothing for what is none of ours."""
     try:
         told = json.loads(log)
     except ValueError:
         return {}
-    return (
-        {key: told[key] for key in ("wrote", "read", "why") if key in told} if isinstance(told, dict) else {}
-    )
+    kept = told if isinstance(told, dict) else {}
+    return {key: kept[key] for key in ("wrote", "read", "why", "seen") if key in kept}

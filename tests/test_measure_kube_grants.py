@@ -1,0 +1,104 @@
+"""What containers are given: pods that really run, on nodes that keep to it, leak, or have nothing free."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuassay.evidence.item import Item
+from gpuassay.judge.fact import Read, Unread
+from gpuassay.judge.reach import KubernetesReach, Reach
+from gpuassay.judge.services import Services
+from gpuassay.measure.kube_grants import Given, KubeGrants
+from gpuassay.target import kube_trial
+from kubeapi import cluster
+from kubeapi.rig import IMAGE, Start, clusters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from kubeapi.server import ApiServer
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Start clusters, whose pods are looked at often."""
+    monkeypatch.setattr(kube_trial, "_LOOK_S", 0.1)
+    with clusters(tmp_path) as start:
+        yield start
+
+
+class Evidence:
+    """What a survey brought home."""
+
+    answered = True
+
+    def __init__(self, items: list[Item]) -> None:
+        self.items = items
+
+    def item(self, item_id: str, /) -> Item | None:
+        """Give an item."""
+        return next((item for item in self.items if item.id == item_id), None)
+
+    def ref(self, item: Item, /) -> str:
+        """Name it."""
+        return f"kube_grants#{item.id}"
+
+
+def tried(server: ApiServer, folder: Path, *nodes: str, **reach: Any) -> dict[str, Given]:
+    """Ask, and read what came of it by node; nothing may be left."""
+    config = server.kubeconfig(folder / "kubeconfig")
+    wanted = KubernetesReach(kubeconfig=str(config), **{"image": IMAGE, **reach})
+    survey = KubeGrants()
+    items = list(survey.ask(Services(reach=Reach(kubernetes=wanted)), nodes, {"seconds": 2}, 60))
+    assert server.store.ours() == []
+    assert server.kubelet.running == []
+    return {given.node: given for given in survey.read({}, Evidence(items))}  # type: ignore[arg-type]
+
+
+def seen(given: Given) -> tuple[Any, Any]:
+    """Take both counts, or the kinds of why there are none."""
+    facts = (given.with_one, given.with_none)
+    one, none = (fact.value if isinstance(fact, Read) else fact.kind for fact in facts)
+    return one, none
+
+
+def test_what_was_granted_and_what_was_only_named(start: Start, tmp_path: Path) -> None:
+    """One GPU of eight is one, and naming all gives none, but on a node whose toolkit goes by that."""
+    server = start(cluster.node("gpu1", 8), cluster.node("gpu2", 8))
+    server.kubelet.leaky.add("gpu2")
+    found = tried(server, tmp_path, "gpu1", "gpu2")
+    assert {node: seen(given) for node, given in found.items()} == {"gpu1": (1, 0), "gpu2": (1, 8)}
+    assert {given.left_behind.value for given in found.values()} == {False}  # type: ignore[union-attr]
+
+
+def test_nodes_on_which_it_cannot_be_tried(start: Start, tmp_path: Path) -> None:
+    """Where all GPUs are taken, or none is offered by the piece, it is unseen and says why."""
+    server = start(cluster.node("gpu1", 8), cluster.node("gpu2"))
+    server.store.put("pods", cluster.holder("train", "gpu1", 8))
+    found = tried(server, tmp_path, "gpu1", "gpu2")
+    assert seen(found["gpu1"]) == ("denied", 0)
+    assert seen(found["gpu2"]) == ("denied", "denied")
+
+
+def test_a_toolkit_that_refuses() -> None:
+    """A container that the toolkit does not start, for it names GPUs, was given none."""
+    why = "RunContainerError: insufficient privileges to read device list from NVIDIA_VISIBLE_DEVICES envvar"
+    told = Item("node/gpu1", 1, out=b'{"none": {"state": "hopeless", "why": "%s"}}' % why.encode())
+    (given,) = KubeGrants().read({}, Evidence([told]))  # type: ignore[arg-type]
+    assert isinstance(given.with_none, Read)
+    assert given.with_none.value == 0
+    assert isinstance(given.with_one, Unread)
+
+
+def test_what_hinders_all(start: Start, tmp_path: Path) -> None:
+    """Without an image or a right, every node has its row with the reason."""
+    server = start(cluster.node("gpu1", 8), cluster.node("gpu2", 8))
+    found = tried(server, tmp_path, "gpu1", "gpu2", image="")
+    assert {seen(given) for given in found.values()} == {("denied", "denied")}
+    server.allows = lambda verb, resource, _place: (verb, resource) != ("create", "namespaces")
+    found = tried(server, tmp_path, "gpu1", "gpu2")
+    assert sorted(found) == ["gpu1", "gpu2"]
+    assert {seen(given) for given in found.values()} == {("denied", "denied")}
