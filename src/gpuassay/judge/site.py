@@ -153,7 +153,6 @@ def load_site(path: Path, catalog: Catalog) -> Site:
     cluster = table.section("cluster")
     pools = read_pools(table, catalog)
     declared = frozenset(node for pool in pools for node in pool.nodes)
-    reach = read_reach(table)
     site = Site(
         catalog,
         declared=True,
@@ -163,15 +162,15 @@ def load_site(path: Path, catalog: Catalog) -> Site:
         overrides=_overrides(table.section("limits"), catalog),
         all_waivers=tuple(read_waiver(each, catalog.checks) for each in table.array("waiver")),
         outs=tuple(read_out(each, declared) for each in table.array("out")),
-        reach=reach,
-        services=replace(read_services(table), reach=reach),
+        reach=read_reach(table),
+        services=read_services(table),
         document=table.data,
     )
     cluster.close()
     table.close()
     if mistakes:
         raise ConfigError(mistakes)
-    return site
+    return replace(site, services=replace(site.services, reach=site.reach))
 
 
 def _overrides(section: Table, catalog: Catalog) -> Mapping[str, Mapping[str, Limit]]:
