@@ -18,6 +18,7 @@ from gpuassay.facts.kube_parts import KubeService, KubeWorkload
 from gpuassay.facts.kube_policies import Policies
 from gpuassay.facts.kube_workers import KubeWorker
 from gpuassay.facts.mounts import Volume
+from gpuassay.facts.seats import Agreement
 from gpuassay.facts.slurm_cluster import SlurmCluster
 from gpuassay.facts.slurm_node import OnSlurm
 from gpuassay.facts.volumes import AllShared, DeclaredVolume, ObjectStore
@@ -45,7 +46,7 @@ SUBJECTS: dict[str, tuple[type, ...]] = {
     "gpu": (Gpu,),
     "port": (Port,),
     "nic": (Nic,),
-    "cluster": (RackPool, Cluster, SlurmCluster, *KUBERNETES),
+    "cluster": (Agreement, RackPool, Cluster, SlurmCluster, *KUBERNETES),
 }
 
 

@@ -229,5 +229,5 @@ def test_drain_and_cordon(fleet: Fleet, observe: Observe) -> None:
 
     Fix: cordon and drain together, as the Slurm operator does where it is let, and undo both together.
     """
-    for node in fleet.agreements:
-        observe(node, agree=node.agree)
+    for cluster in fleet.agreements:
+        observe(cluster, agree=cluster.agree)

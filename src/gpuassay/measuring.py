@@ -54,6 +54,7 @@ class Measure:
         self._services = site.services
         self._measurements = site.catalog.measurements
         self._nodes = self._asked_of = [node for node in nodes if node.silence is None]
+        self._applies = True
         self._recording = recording
         self._run = run
         self._allowed = allowed
@@ -61,8 +62,8 @@ class Measure:
     def on(self, names: Collection[str]) -> Measure:
         """Measure on these nodes only: those to which a check applies. Nothing else may be touched for it."""
         narrowed = copy.copy(self)
-        about = [node for node in self._nodes if node.name in names]
-        narrowed._asked_of = about  # noqa: SLF001 - a copy of itself
+        narrowed._asked_of = [one for one in self._nodes if one.name in names]  # noqa: SLF001 - a copy of itself
+        narrowed._applies = bool(names)  # noqa: SLF001
         return narrowed
 
     def __call__(self, name: str) -> list[Any]:
@@ -73,10 +74,10 @@ class Measure:
         measurement = self._measurements[name]
         if measurement.workload:
             return self._work(measurement)
+        if measurement.tool in SURVEYS:
+            return self._survey(measurement) if self._applies else []
         if not self._asked_of:
             return []
-        if measurement.tool in SURVEYS:
-            return self._survey(measurement)
         found = self._read(measurement)
         missing = [node for node in self._asked_of if not found[node.name].answered]
         if missing and (self._run is not None or len(missing) == len(self._asked_of)):
