@@ -110,6 +110,19 @@ def test_network_policy(fleet: Fleet, observe: Observe) -> None:
         observe(cluster, default_deny=cluster.default_deny)
 
 
+def test_policy_honoured(measure: Measure, observe: Observe) -> None:
+    """A policy that shuts a pod really shuts it.
+
+    The API server takes every NetworkPolicy, and whether anything comes of it is up to the network plugin:
+    some let everything through, and say nothing. Two servers were started, one of them shut by a policy, and
+    a client on another node that had to reach the open one and not the other.
+
+    Fix: use a network plugin that enforces policies (Cilium, Calico, Antrea), on all nodes.
+    """
+    for cluster in measure("kube_policy"):
+        observe(cluster, honoured=cluster.honoured, left_behind=cluster.left_behind)
+
+
 def test_pod_security(fleet: Fleet, observe: Observe) -> None:
     """A tenant's namespace refuses privileged pods and the host's files.
 

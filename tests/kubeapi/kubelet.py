@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import signal
 import subprocess
@@ -62,6 +63,7 @@ class Kubelet:
     pythons: dict[str, str] = field(default_factory=dict)
     missing: set[str] = field(default_factory=set)
     leaky: set[str] = field(default_factory=set)
+    honours: bool = True  # network policies
     logs: dict[Key, Log] = field(default_factory=dict)
     _processes: dict[Key, subprocess.Popen[bytes]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -84,6 +86,7 @@ class Kubelet:
                 start_new_session=True,
                 bufsize=0,
             )
+        self.store.edit(key, podIP=self._address(pod))
         self._report(key, "Running", {"running": {"startedAt": now()}})
         threading.Thread(target=self._watch, args=(key, process, log), daemon=True).start()
 
@@ -132,7 +135,7 @@ class Kubelet:
     def _devices(self, key: Key, pod: Object, container: dict[str, Any]) -> Path:
         """Make the device files of a container; on a leaky node its environment is enough."""
         node, given = pod["spec"]["nodeName"], container["resources"]["requests"]
-        asks = any(one["value"] == "all" for one in container.get("env", ()))
+        asks = any(one.get("value") == "all" for one in container.get("env", ()))
         count = 8 if asks and node in self.leaky else int(given.get("nvidia.com/gpu", 0))
         folder = self.folder / f"{key.name}.dev"
         folder.mkdir()
@@ -162,7 +165,21 @@ class Kubelet:
         given = resources.get("claims") or {"nvidia.com/gpu", "amd.com/gpu"} & resources["requests"].keys()
         seen = given or container["securityContext"].get("privileged")
         extra = self.environments.get(pod["spec"]["nodeName"], {}) if seen else {}
+        if any("valueFrom" in one for one in container.get("env", ())):
+            extra = {**extra, "POD_IP": self._address(pod, shut=self._is_shut(pod))}
         return {**self.environment, **extra}
+
+    def _address(self, pod: Object, *, shut: bool = False) -> str:
+        """Give a pod an address; one that is shut listens where nobody looks for it."""
+        digest = hashlib.sha256(f"{pod['metadata']['uid']}{shut}".encode()).digest()
+        return f"127.{digest[0]}.{digest[1]}.{digest[2] % 254 + 1}"
+
+    def _is_shut(self, pod: Object) -> bool:
+        """Tell whether a policy selects a pod, if policies are honoured here."""
+        labels = pod["metadata"].get("labels", {}).items()
+        policies = self.store.select("networkpolicies", pod["metadata"]["namespace"])
+        wanted = [one["spec"]["podSelector"].get("matchLabels", {}) for one in policies]
+        return self.honours and any(one.items() <= labels for one in wanted)
 
     def _watch(self, key: Key, process: subprocess.Popen[bytes], log: Log) -> None:
         assert process.stdout is not None

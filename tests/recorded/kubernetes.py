@@ -96,10 +96,12 @@ def services(names: Sequence[str]) -> list[Item]:
         "class/shared": {"provisioner": "shared.csi.example", "claim": bound, "pods": met},
         "removed": {},
     }
+    reached = {"node": names[-1], "state": "ended", "open": True, "shut": False}
     counts = {"one": {"state": "ended", "seen": 1}, "none": {"state": "ended", "seen": 0}}
     return [
         *survey("kube_anonymous", {}, {path: {"status": 403} for path in PATHS}),
         *survey("kube_grants", {"seconds": 90}, {f"node/{name}": counts for name in names} | {"removed": {}}),
+        *survey("kube_policy", {"seconds": 60}, {"client": reached, "removed": {}}),
         *survey("kube_volumes", {"size": "1Gi", "seconds": 90}, told),
     ]
 

@@ -17,6 +17,7 @@ from gpuassay.measure.exporters import ExportersSurvey
 from gpuassay.measure.grafana import GrafanaSurvey
 from gpuassay.measure.kube_anonymous import KubeAnonymous
 from gpuassay.measure.kube_grants import KubeGrants
+from gpuassay.measure.kube_policy import KubePolicy
 from gpuassay.measure.kube_volumes import KubeVolumes
 from gpuassay.measure.metadata import Metadata
 from gpuassay.measure.prometheus import PrometheusSurvey
@@ -74,6 +75,7 @@ SURVEYS: Mapping[str, Survey] = {
     "grafana": GrafanaSurvey(),
     "kube_anonymous": KubeAnonymous(),
     "kube_grants": KubeGrants(),
+    "kube_policy": KubePolicy(),
     "kube_volumes": KubeVolumes(),
     "prometheus": PrometheusSurvey(),
     "s3": S3Survey(),

@@ -69,6 +69,7 @@ async def _kinds(api: Api, namespace: str) -> list[tuple[str, str]]:
     kinds = [
         (kind, f"{NAMESPACES}/{namespace}/{kind}s") for kind in (*_ALWAYS, "service", "persistentvolumeclaim")
     ]
+    kinds.append(("networkpolicy", f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"))
     with suppress(ApiError):  # where devices cannot be claimed, there is no claim of ours
         version = await dra_version(api)
         kinds.append(("resourceclaim", f"/apis/{DRA}/{version}/namespaces/{namespace}/resourceclaims"))

@@ -235,4 +235,4 @@ def _document(log: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     kept = told if isinstance(told, dict) else {}
-    return {key: kept[key] for key in ("wrote", "read", "why", "seen") if key in kept}
+    return {key: kept[key] for key in ("wrote", "read", "why", "seen", "open", "shut") if key in kept}
