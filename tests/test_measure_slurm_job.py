@@ -42,8 +42,8 @@ def audit(slurm: Accounted, run: Path, *words: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def checks(slurm: Accounted, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Give the results with consent to touch."""
-    return audit(slurm, tmp_path_factory.mktemp("runs") / "run", "--allow=touch")
+    """Give the results with consent to touch and load."""
+    return audit(slurm, tmp_path_factory.mktemp("runs") / "run", "--allow=touch,load")
 
 
 def verdict(checks: dict[str, Any], name: str) -> str:
@@ -87,6 +87,13 @@ def test_what_a_real_slurm_says_of_itself_is_read(checks: dict[str, Any]) -> Non
     assert rows(checks, "gpu_isolation") == {"isolates_gpus": False, "tracks_by": "proctrack/linuxproc"}
     assert verdict(checks, "version") == "warn"  # 22.05, as Debian 12 has it
     assert verdict(checks, "between_jobs") == "warn"
+
+
+def test_what_a_killed_job_leaves_is_found_and_ended(checks: dict[str, Any], slurm: Accounted) -> None:
+    """This Slurm kills by the tree of processes, so that one gets away; it does not outlive the trial."""
+    assert rows(checks, "job_hygiene")["left_processes"] == 1
+    assert verdict(checks, "job_hygiene") == "fail"
+    slurm.assert_nothing_runs()
 
 
 def test_without_consent_no_job_is_submitted(slurm: Accounted, tmp_path: Path) -> None:

@@ -249,3 +249,16 @@ def test_prolog_time(measure: Measure, observe: Observe) -> None:
     """
     for cluster in measure("slurm_job"):
         observe(cluster, prolog_s=cluster.prolog_s)
+
+
+def test_job_hygiene(measure: Measure, observe: Observe) -> None:
+    """A job that was killed leaves nothing on its node, and the next one finds the GPUs free.
+
+    A process that has left its group outlives a job where only groups are killed. It keeps GPU memory, and
+    the next job fails for want of it. The job that is killed here leaves such a process on purpose, and the
+    next one ends it.
+
+    Fix: ProctrackType=proctrack/cgroup; an Epilog that ends what is left and looks at the GPUs.
+    """
+    for cluster in measure("slurm_hygiene"):
+        observe(cluster, left_processes=cluster.left_processes, gpu_programs=cluster.gpu_programs)

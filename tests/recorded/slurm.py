@@ -11,7 +11,7 @@ from gpuassay.measure import SURVEYS
 from recorded.items import command, encode, library
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 VERSION = "25.11.2"
 LEAF = 8  # nodes to a leaf switch
@@ -127,12 +127,11 @@ def topology(names: Sequence[str], *, blocks: bool) -> str:
     return below + f"SwitchName=spine Level=1 LinkSpeed=1 Nodes={folded(names)} Switches={folded(leaves)}\n"
 
 
-ASKED = {"survey": "slurm_job", "method": SURVEYS["slurm_job"].method, "args": {}}
 BEGAN, GRANTED = "1796025602.604118930", "1796025601"
 
 
 def trial(names: Sequence[str], gpus: int) -> list[Item]:
-    """Return what came of a job with one GPU of that many, which ended as it should."""
+    """Return what came of a job with one GPU of that many, and of one that was killed: all as it should."""
     told = (
         "began=" + BEGAN,
         "job=4712",
@@ -145,7 +144,14 @@ def trial(names: Sequence[str], gpus: int) -> list[Item]:
     record = "4712|FAILED|3:0|billing=1,cpu=1,gres/gpu=1,mem=4G,node=1\n"
     job = Item("job", 0, "failed", {"gpus": 1}, 3, why="srun ended with 3", out=said.encode())
     items = (job, Item("start", 0, out=f"{GRANTED}\n".encode()), Item("sacct", 0, out=record.encode()))
-    return [replace(item, id=f"survey/slurm_job/{item.id}", asked={**ASKED, **item.asked}) for item in items]
+    killed = Item("killed", 0, "failed", exit=137, why="srun ended with 137", out=b"held=yes\n")
+    hygiene = (killed, Item("look", 0, out=b"left=0\nprograms=0\n"))
+    return [*_survey("slurm_job", items), *_survey("slurm_hygiene", hygiene)]
+
+
+def _survey(name: str, items: Iterable[Item]) -> Iterator[Item]:
+    asked = {"survey": name, "method": SURVEYS[name].method, "args": {}}
+    return (replace(item, id=f"survey/{name}/{item.id}", asked={**asked, **item.asked}) for item in items)
 
 
 def equipment() -> Item:

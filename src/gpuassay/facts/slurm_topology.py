@@ -114,7 +114,7 @@ class Topology:
             f"{place.name} ({folded(sorted(place.nodes, key=natural))})"
             for place in places.value
             if place.kind == "BlockName"
-            and len({domains.value.get(node) for node in place.nodes} - {None}) > 1
+            and len({domains.value.get(node) for node in place.nodes} - {None, ""}) > 1
         ]
         return Read(len(wide), places.evidence, "; ".join(wide))
 

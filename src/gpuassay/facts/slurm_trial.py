@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 STATUS = 3
 """With this our job ends, which no success and no usual failure does: it has to come back as it was."""
 JOB, START, ACCOUNT = "job", "start", "sacct"
+KILLED, LOOK = "killed", "look"
 
 _GPU = re.compile(r"(?:^|,)gres/gpu=([0-9]{1,6})(?:,|$)", re.ASCII)
 _TIME = re.compile(r"[0-9]{9,11}(?:\.[0-9]{1,9})?", re.ASCII)
@@ -179,3 +180,40 @@ class JobTrial:
     def _ref(self) -> str:
         item = self._evidence.item(JOB)
         return self._evidence.ref(item) if item is not None else ""
+
+
+class KilledTrial:
+    """A job that ended by SIGKILL and left a process behind, and the next one on its node."""
+
+    where, node = "slurm", ""
+    models: tuple[str, ...] = ()
+
+    def __init__(self, evidence: Evidence) -> None:
+        """Take the answers of the survey."""
+        self._evidence = evidence
+
+    @property
+    def left_processes(self) -> Fact[int]:
+        """How many processes of the killed job the next one found."""
+        return self._found("left")
+
+    @property
+    def gpu_programs(self) -> Fact[int]:
+        """How many programs were on the node's GPUs when the next job began; told by nvidia-smi alone."""
+        return self._found("programs")
+
+    def _found(self, key: str) -> Fact[int]:
+        killed = self._evidence.item(KILLED)
+        if killed is None or b"held=" not in killed.out:
+            asked = take(self._evidence, KILLED)
+            return asked if isinstance(asked, Unread) else Unread("garbled", "the first job said nothing")
+        shown = text(self._evidence, LOOK)
+        if isinstance(shown, Unread):
+            return shown
+        found = re.search(rf"^{key}=([0-9]{{1,6}})$", shown.value, re.MULTILINE)
+        if found is None:
+            return Unread("denied", f"the next job could not tell {key}: no nvidia-smi there", shown.evidence)
+        held = (
+            "held GPU memory" if b"held=yes" in killed.out else "held no GPU memory: there is no CUDA for it"
+        )
+        return Read(int(found[1]), shown.evidence, f"the killed job {held}")

@@ -23,6 +23,7 @@ from gpuassay.measure.metadata import Metadata
 from gpuassay.measure.prometheus import PrometheusSurvey
 from gpuassay.measure.rvs import Rvs
 from gpuassay.measure.s3 import S3Survey
+from gpuassay.measure.slurm_hygiene import SlurmHygiene
 from gpuassay.measure.slurm_job import SlurmJob
 
 if TYPE_CHECKING:
@@ -79,5 +80,6 @@ SURVEYS: Mapping[str, Survey] = {
     "kube_volumes": KubeVolumes(),
     "prometheus": PrometheusSurvey(),
     "s3": S3Survey(),
+    "slurm_hygiene": SlurmHygiene(),
     "slurm_job": SlurmJob(),
 }

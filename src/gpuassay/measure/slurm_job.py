@@ -76,7 +76,7 @@ class SlurmJob:
 
 def _tried(client: Client, planner: Planner, nodes: Sequence[str], deadline_s: float) -> Iterator[Item]:
     until = time.monotonic() + deadline_s
-    visit, gpus = _place(planner, nodes)
+    visit, gpus = place(planner, nodes)
     options = [option for option in visit.options if not option.startswith(("--gres=", "--exclusive"))]
     given = [*options, *([f"--gres=gpu:{gpus}"] if gpus else [])]
     done = client.run("srun", *given, "/bin/sh", "-c", _SCRIPT, patience_s=deadline_s / 2)
@@ -104,7 +104,7 @@ def _record(client: Client, number: str, until: float) -> Item:
         time.sleep(_LOOK_S)
 
 
-def _place(planner: Planner, nodes: Sequence[str]) -> tuple[Visit, int]:
+def place(planner: Planner, nodes: Sequence[str]) -> tuple[Visit, int]:
     """Choose a node that is free, and how many GPUs to ask for. Raises TargetError where there is none."""
     why = "no node has answered"
     for node in nodes:
