@@ -18,6 +18,7 @@ from gpuassay.judge.fact import Read, Unread
 from gpuassay.judge.grading import ABSENT
 from gpuassay.judge.site import undeclared
 from gpuassay.judge.verdict import Verdict
+from gpuassay.measure.collectives import Together
 from gpuassay.measure.ranks import join, tell
 from gpuassay.measure.workloads import WORKLOADS
 from recorded import build
@@ -47,7 +48,8 @@ def printed() -> list[Item]:
 
 def read(node: Node, items: Sequence[Item]) -> Sequence[Any]:
     """Read what ranks printed."""
-    return WORKLOADS["gemm"].read(node, GEMM.args, [tell(item, f"m#{item.seq}") for item in items])
+    told = {node.name: [tell(item, f"m#{item.seq}") for item in items]}
+    return WORKLOADS["gemm"].subjects([node], GEMM.args, told)
 
 
 def changed(item: Item, change: Callable[[dict[str, Any]], object]) -> Item:
@@ -183,16 +185,29 @@ def test_any_document_is_read_without_an_exception(content: object) -> None:
     item = Item("x", 1, out=json.dumps(document).encode())
     bare = fleet(read_recording(build("cpu-vm")), undeclared(CATALOG)).nodes[0]
     for measurement in (one for one in CATALOG.measurements.values() if one.workload):
-        for gpu in WORKLOADS[measurement.workload].read(bare, measurement.args, [tell(item, "m#1")]):
+        told = {bare.name: [tell(item, "m#1")]}
+        for gpu in WORKLOADS[measurement.workload].subjects([bare], measurement.args, told):
             assert all(isinstance(fact, Unread) for fact in figures(gpu))
 
 
-def figures(gpu: Measured) -> list[object]:
-    """Give every figure that a check observes on a measured GPU."""
+def figures(gpu: Measured | Together) -> list[object]:
+    """Give every figure that a check observes on a measured GPU, or on all that worked together."""
+    if isinstance(gpu, Together):
+        return together(gpu)
     names = ("tflops", "wrong", "copy_gbps", "triad_gbps", "read_gbps", "gemv_of_triad", "held_share")
     found = [getattr(gpu, name) for name in names if hasattr(gpu, name)]
     products = getattr(gpu, "products", ())
     return [*found, *(fact for one in products for fact in (one.of_dense, one.gbps, one.wrong))]
+
+
+def together(job: Together) -> list[object]:
+    """Give every figure of a job of collectives."""
+    names = ("broken", "wrong", "sockets", "direct", "across_gbps", "across_of_line", "within_gbps")
+    in_domain = ("all_reduce_gbps", "all_gather_gbps", "reduce_scatter_gbps", "all_to_all_gbps")
+    found = [getattr(gpu, name) for gpu in job.gpus for name in (*names, *in_domain)]
+    found += [point.busbw_gbps for point in job.points] + [group.of_smaller for group in job.grown]
+    found += [one.of_line for one in job.leaving] + [one.through_cards for one in job.counted]
+    return [*found, job.share_of([job])]
 
 
 def test_a_node_without_gpus_has_the_processor_in_their_place() -> None:

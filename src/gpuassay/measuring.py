@@ -103,18 +103,20 @@ class Measure:
         workload = WORKLOADS[measurement.workload]
         asked = workload.asked(measurement.args)
         told = {name: [_told(item, own, asked) for item in own.items] for name, own in found.items()}
-        read = (workload.read(node, measurement.args, told[node.name]) for node in nodes)
-        return [gpu for gpus in read for gpu in gpus]
+        return list(workload.subjects(nodes, measurement.args, told))
 
     def _put_to_work(self, measurement: Measurement, nodes: Sequence[Node]) -> None:
         """Run a workload with a rank for each GPU: nodes that have as many are one job, all at once."""
         workload = WORKLOADS[measurement.workload]
-        feed = errand.pack(workload.order(measurement.args))
-        by_count: dict[int, list[Node]] = defaultdict(list)
+        by_count: dict[tuple[int, str], list[Node]] = defaultdict(list)
         for node in nodes:
-            by_count[max(1, len(node.gpus))].append(node)
-        for ranks, alike in by_count.items():
-            job = Job(measurement.name, errand.ARGV, (), ranks, deadline_s=measurement.deadline_s, feed=feed)
+            by_count[max(1, len(node.gpus)), node.pool if workload.together else ""].append(node)
+        for (ranks, _), alike in by_count.items():
+
+            def job(idle: Sequence[Node], ranks: int = ranks) -> Job:
+                feed = errand.pack(workload.order(measurement.args, idle))
+                return Job(measurement.name, errand.ARGV, (), ranks, {}, "", measurement.deadline_s, feed)
+
             self._run_on(measurement, alike, job, workload.asked(measurement.args))
 
     def _survey(self, measurement: Measurement) -> list[Any]:
@@ -151,19 +153,23 @@ class Measure:
     def _make(self, measurement: Measurement, nodes: Sequence[Node]) -> None:
         argv = TOOLS[measurement.tool].argv(measurement.args)
         job = Job(measurement.name, argv, (), deadline_s=measurement.deadline_s)
-        self._run_on(measurement, nodes, job, _asked(measurement))
+        self._run_on(measurement, nodes, lambda _idle: job, _asked(measurement))
 
     def _run_on(
-        self, measurement: Measurement, nodes: Sequence[Node], job: Job, asked: Mapping[str, Any]
+        self,
+        measurement: Measurement,
+        nodes: Sequence[Node],
+        job: Callable[[Sequence[Node]], Job],
+        asked: Mapping[str, Any],
     ) -> None:
         """Run a job on the nodes that may be loaded, and keep what came of it, or why it did not run."""
         run = self._consent(measurement)
         busy = {node.name: node.busy for node in nodes if node.busy and measurement.level == "load"}
-        idle = tuple(node.name for node in nodes if node.name not in busy)
+        idle = [node for node in nodes if node.name not in busy]
         results = {(name, 0): _refused(why) for name, why in busy.items()}
         try:
             if idle:
-                results |= run(replace(job, nodes=idle))
+                results |= run(replace(job(idle), nodes=tuple(node.name for node in idle)))
             record(self._recording, measurement.name, asked, results)
         except TargetError as error:
             raise NotMeasuredError(f"{measurement.name}: {error}") from error

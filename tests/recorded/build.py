@@ -47,6 +47,7 @@ MODELS: dict[str, Callable[[str, int], list[Item]]] = {
     "hgx_b200_measured": performance.b200,
     "hgx_h200_measured": performance.h200,
     "mi355x_measured": performance.mi355x,
+    "gb300_measured": lambda name, index: [*performance.gb300_rack(name, index), slurm.equipment()],
     "hgx_h200": hgx_h200.node,
     "mi300x_cpx": mi300x_cpx.node,
     "mi355x": mi355x.node,
@@ -55,6 +56,7 @@ MODELS: dict[str, Callable[[str, int], list[Item]]] = {
 # What the services of such a cluster answer; ids are survey/NAME/ITEM.
 SERVICES: dict[str, Callable[[Sequence[str]], list[Item]]] = {
     "gb300_rack": lambda names: [*objects.services(names), *slurm.trial(names, 4)],
+    "gb300_measured": lambda names: [*objects.services(names), *slurm.trial(names, 4)],
     "hgx_b200": objects.services,
     "hgx_b200_kubernetes": kubernetes.services,
     "hgx_b200_monitored": lambda names: [*hgx_b200.services(names), *objects.services(names)],
@@ -64,6 +66,7 @@ SERVICES: dict[str, Callable[[Sequence[str]], list[Item]]] = {
 # What the scheduler of such a cluster says of it as a whole; ids are slurm/ITEM and so on.
 SCHEDULERS: dict[str, Callable[[Sequence[str]], list[Item]]] = {
     "gb300_rack": lambda names: slurm.cluster(names, "gpu:gb300:4", blocks=True),
+    "gb300_measured": lambda names: slurm.cluster(names, "gpu:gb300:4", blocks=True),
     "hgx_b200_kubernetes": kubernetes.cluster,
     "hgx_b200_slurm": lambda names: slurm.cluster(names, "gpu:b200:8(S:0-1)"),
 }

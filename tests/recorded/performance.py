@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from gpuassay.judge.catalog import load_catalog
 from gpuassay.measure.work import counts, grouped
 from gpuassay.measure.work.formats import FORMATS
 from gpuassay.measure.workloads import WORKLOADS
-from recorded import hgx_b200, hgx_h200
+from recorded import exchanges, gb300, hgx_b200, hgx_h200
 from recorded import mi355x as mi355
 from recorded.items import encode
 
@@ -36,6 +36,7 @@ class Product:
     gbps: Mapping[str, float]
     sample: Mapping[str, float]
     burst: float
+    fabric: exchanges.Fabric
 
 
 NVIDIA = {"python": "3.12.3", "torch": "2.13.0+cu130", "cuda": "13.0", "machine": "x86_64"}
@@ -61,6 +62,7 @@ B200 = Product(
         "held_by": 4,
     },
     burst=1.2,
+    fabric=exchanges.B200,
 )
 H200 = Product(
     device={"kind": "cuda", "name": "NVIDIA H200", "capability": "9.0", "cache_bytes": 62_914_560},
@@ -84,6 +86,7 @@ H200 = Product(
         "held_by": 4,
     },
     burst=1.12,
+    fabric=exchanges.H200,
 )
 MI355X = Product(
     device={"kind": "rocm", "name": "AMD Instinct MI355X", "capability": "gfx950", "cache_bytes": 4_194_304},
@@ -100,32 +103,53 @@ MI355X = Product(
     gbps={"copy": 6380, "read": 6410, "triad": 6350, "gemv": 6010, "grouped": 4300},
     sample={"sm_mhz": 1690, "memory_mhz": 2000, "power_w": 1392, "power_limit_w": 1400, "celsius": 71},
     burst=1.0,
+    fabric=exchanges.MI355X,
 )
 
 
 def b200(name: str, index: int) -> list[Item]:
     """Return what an HGX B200 node answers, and what was measured on it."""
-    return [*hgx_b200.node(name, index), *measured(B200, name, [hgx_b200.gpu(rail) for rail in range(8)])]
+    return [
+        *hgx_b200.node(name, index),
+        *measured(B200, name, index, [hgx_b200.gpu(rail) for rail in range(8)]),
+    ]
 
 
 def h200(name: str, index: int) -> list[Item]:
     """Return what an HGX H200 node answers, and what was measured on it."""
-    return [*hgx_h200.node(name, index), *measured(H200, name, [hgx_b200.gpu(rail) for rail in range(8)])]
+    return [
+        *hgx_h200.node(name, index),
+        *measured(H200, name, index, [hgx_b200.gpu(rail) for rail in range(8)]),
+    ]
 
 
 def mi355x(name: str, index: int) -> list[Item]:
     """Return what an MI355X node answers, and what was measured on it."""
-    return [*mi355.node(name, index), *measured(MI355X, name, [mi355.gpu(rail) for rail in range(8)])]
+    return [*mi355.node(name, index), *measured(MI355X, name, index, [mi355.gpu(rail) for rail in range(8)])]
 
 
-def measured(product: Product, node: str, addresses: list[str]) -> Iterator[Item]:
-    """Yield an item for each workload and rank."""
+def gb300_rack(name: str, index: int) -> list[Item]:
+    """Return what a compute tray of an NVL72 rack answers, and what left it with NVLink off between trays."""
+    gpus = [gb300.gpu(rail) for rail in range(gb300.GPUS)]
+    product = replace(
+        B200,
+        device={"kind": "cuda", "name": "NVIDIA GB300", "capability": "10.3", "cache_bytes": 132_120_576},
+        fabric=exchanges.GB300,
+    )
+    found = measured(product, name, index, gpus, nodes=gb300.RACK)
+    return [
+        *gb300.one_rack(name, index),
+        *(item for item in found if item.id.startswith("measure/scale_out/")),
+    ]
+
+
+def measured(product: Product, node: str, index: int, addresses: list[str], nodes: int = 2) -> Iterator[Item]:
+    """Yield an item for each workload and rank, on a cluster of that many nodes."""
+    names = exchanges.mates(node, index, nodes)
     for measurement in _measurements():
         workload = WORKLOADS[measurement.workload]
         asked = workload.asked(measurement.args)
-        cases = workload.cases(measurement.args)
         for rank, address in enumerate(addresses):
-            chip = random.Random(f"{node}/{rank}").uniform(1 - SPREAD, 1 + SPREAD)  # noqa: S311 - made up
             document = {
                 "workload": workload.name,
                 "method": workload.method,
@@ -134,8 +158,14 @@ def measured(product: Product, node: str, addresses: list[str]) -> Iterator[Item
                 "versions": product.versions,
                 "image": "",
                 "environment": {},
-                "rows": [_row(product, measurement, case, chip) for case in cases],
             }
+            if workload.together:
+                where = (names.index(node), rank)
+                document |= exchanges.document(product.fabric, measurement.args, names, where, len(addresses))
+            else:
+                chip = random.Random(f"{node}/{rank}").uniform(1 - SPREAD, 1 + SPREAD)  # noqa: S311 - made up
+                cases = workload.cases(measurement.args)
+                document["rows"] = [_row(product, measurement, case, chip) for case in cases]
             place = f"measure/{measurement.name}/{rank}"
             yield Item(place, 0, asked=asked, exit=0, seconds=60.0, out=encode(document) + b"\n")
 

@@ -94,8 +94,10 @@ class _Settling:
 
     def _shown(self, seen: Iterable[Observation]) -> Iterator[Row]:
         """Give rows of what was measured where the check does not apply: to be seen, not to be judged."""
+        none = next((standing.reason for standing in self.standing.values()), "")
         for one in seen if self.check.phase != "audit" else ():
-            reason = f"shown, not judged: {self.standing[one.subject.node].reason}"
+            standing = self.standing.get(one.subject.node)  # none of its own has what is no node's
+            reason = f"shown, not judged: {standing.reason if standing else none}"
             value = one.value.value if isinstance(one.value, Read) else None
             note = one.value.note if isinstance(one.value, Read) else one.value.why
             yield Row(

@@ -106,10 +106,18 @@ class Case:
         fact = self.row.look("seconds")
         if isinstance(fact, Unread):
             return fact
-        values = fact.value if isinstance(fact.value, list) else []
-        if len(values) < _LEAST_REPEATS or not all(_is_time(value) for value in values):
+        found = times(fact.value)
+        if found is None:
             return self.row.garbled("seconds", fact.value, f"{_LEAST_REPEATS} positive numbers")
-        return Read(tuple(map(float, values)), self.row.evidence)
+        return Read(found, self.row.evidence)
+
+
+def times(value: object) -> tuple[float, ...] | None:
+    """Take a list of repeats; None for what is none, or has too few."""
+    values = value if isinstance(value, list) else []
+    if len(values) < _LEAST_REPEATS or not all(map(_is_time, values)):
+        return None
+    return tuple(map(float, values))
 
 
 def _is_time(value: object) -> bool:

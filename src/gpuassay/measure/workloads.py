@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuassay.judge.fact import Read, Unread
 from gpuassay.measure import figures
+from gpuassay.measure.collectives import Collectives
 from gpuassay.measure.ranks import Measured, join
 from gpuassay.measure.work import gemm, grouped, memory
 
@@ -137,7 +138,10 @@ class Workload:
     cases: Callable[[Mapping[str, Any]], list[dict[str, Any]]]
     subject: type[Measured]
 
-    def order(self, args: Mapping[str, Scalar]) -> dict[str, Any]:
+    together: ClassVar[bool] = False
+    """Whether ranks of different nodes work with each other."""
+
+    def order(self, args: Mapping[str, Scalar], nodes: Sequence[Node] = ()) -> dict[str, Any]:  # noqa: ARG002 - as all workloads
         """Give what a rank is told to do."""
         return {
             "workload": self.name,
@@ -151,6 +155,12 @@ class Workload:
         """Say what was asked, as it is recorded."""
         return {"workload": self.name, "method": self.method, "args": dict(args)}
 
+    def subjects(
+        self, nodes: Sequence[Node], args: Mapping[str, Scalar], told: Mapping[str, Sequence[Record]]
+    ) -> list[Any]:
+        """Read what the ranks of all nodes printed: a subject for each GPU."""
+        return [gpu for node in nodes for gpu in self.read(node, args, told[node.name])]
+
     def read(self, node: Node, args: Mapping[str, Scalar], told: Sequence[Record]) -> Sequence[Measured]:
         """Read what the ranks of a node printed: a subject for each of its GPUs."""
         expected = self.cases(args)
@@ -162,9 +172,10 @@ class Workload:
         return gpus
 
 
-WORKLOADS: Mapping[str, Workload] = {
+WORKLOADS: Mapping[str, Workload | Collectives] = {
     one.name: one
     for one in (
+        Collectives(),
         Workload("gemm", gemm.METHOD, gemm.cases, GemmGpu),
         Workload("memory", memory.METHOD, memory.cases, MemoryGpu),
         Workload("grouped", grouped.METHOD, grouped.cases, GroupedGpu),

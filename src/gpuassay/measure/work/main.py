@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpuassay.measure.work import case, device, timing
 from gpuassay.measure.work.meeting import Meeting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 # What changes a figure and is not seen in it. Values of these only: an environment holds secrets.
 _TELLING = (
@@ -37,8 +40,15 @@ def main(order: dict[str, Any]) -> int:
         "method": order["method"],
         "rank": int(os.environ.get("RANK", "0")),
     }
+
+    def leave(more: Mapping[str, Any]) -> None:
+        """Print, and end, whatever this process still hangs in."""
+        with paper:
+            paper.write(json.dumps({**document, **more}) + "\n")
+        os._exit(1 if {"broken", "ended"} & more.keys() else 0)
+
     try:
-        document |= _work(order)
+        document |= _work(order, leave)
         status = 0
     except Exception as error:  # noqa: BLE001 - what torch raises while it is loaded has no common kind
         document["failed"] = f"{type(error).__name__}: {error}"[:500]
@@ -48,19 +58,21 @@ def main(order: dict[str, Any]) -> int:
     return status
 
 
-def _work(order: dict[str, Any]) -> dict[str, Any]:
+def _work(order: dict[str, Any], leave: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
     workload = import_module(f"gpuassay.measure.work.{order['workload']}")
     chosen = device.choose(int(os.environ.get("LOCAL_RANK", "0")))
+    about = {
+        "device": chosen.document(),
+        "versions": device.versions(),
+        "image": order.get("image", ""),
+        "environment": {name: os.environ[name] for name in _TELLING if name in os.environ},
+    }
+    if hasattr(workload, "run"):  # one that works with the other ranks, in an order of its own
+        workload.run(order, chosen, lambda more: leave({**about, **more}))
     plan = timing.plan(seconds=float(order["seconds"]), warm=bool(order["warm"]))
     meeting = Meeting(os.environ)
     try:
         rows = [case.measure(workload.prepare, each, chosen, plan, meeting) for each in order["cases"]]
     finally:
         meeting.close()
-    return {
-        "device": chosen.document(),
-        "versions": device.versions(),
-        "image": order.get("image", ""),
-        "environment": {name: os.environ[name] for name in _TELLING if name in os.environ},
-        "rows": rows,
-    }
+    return {**about, "rows": rows}

@@ -1,0 +1,91 @@
+"""Collectives between real processes of several nodes, over ssh: a slow port, and a pair that never meets."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nodes import Rack, needs
+from sshd import Access
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = needs("sshd", "ssh", "ssh-keygen", "tc")
+pytest.importorskip("torch", reason="torch is not installed: pip install torch==2.13.0")
+
+ROOT = Path(__file__).parents[1]
+SLOW = "n2"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """Run the checks of collectives on three nodes, of which one sends at 100 Mbit/s."""
+    folder = tmp_path_factory.mktemp("collectives")
+    with Rack(folder, "login", "n1", "n2", "n3") as rack:
+        access = Access.create(folder)
+        for name in ("n1", "n2", "n3"):
+            access.serve(rack[name])
+        shape = ["rate", "200mbit", "burst", "256kb", "limit", "16mb"]
+        rack[SLOW].run("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", *shape)
+        site = folder / "site.toml"
+        site.write_text(
+            '[cluster]\nname = "three"\n[[pool]]\nname = "all"\nnodes = "n[1-3]"\n'
+            f'[ssh]\nconfig = "{access.config}"\npython = "{sys.executable}"\n'
+        )
+        run = folder / "run"
+        words = [str(ROOT / "tests_perf" / "test_collectives.py"), "-c", str(ROOT / "pyproject.toml")]
+        how = ["--target=ssh", f"--site={site}", f"--run-dir={run}", "--allow=load", "-p", "no:cacheprovider"]
+        path = os.pathsep.join(filter(None, sys.path))
+        environment = {**os.environ, "PYTHONPATH": path}
+        done = rack["login"].run(sys.executable, "-m", "pytest", *words, *how, env=environment, check=False)
+        assert (run / "results.json").exists(), done.stdout + done.stderr
+        yield json.loads((run / "results.json").read_text())
+
+
+def rows(results: dict[str, Any], check: str, metric: str) -> dict[str, Any]:
+    """Give the rows of a metric by place."""
+    listed = results["checks"][f"perf.collectives.{check}"]["observations"]
+    return {row["where"]: row for row in listed if row["metric"] == metric}
+
+
+def test_the_slow_node_is_the_one_that_is_slow_with_every_partner(results: dict[str, Any]) -> None:
+    """Each node is held to its best partner, so the two others are not spoilt by it."""
+    speeds = {where: row["value"] for where, row in rows(results, "rails", "across_gbps").items()}
+
+    assert min(speeds, key=lambda where: speeds[where]) == f"{SLOW}/cpu"
+    assert sorted(speeds.values())[1] > 3 * speeds[f"{SLOW}/cpu"]
+
+
+def test_the_group_that_it_joins_gets_slow_and_names_it(results: dict[str, Any]) -> None:
+    """The two fast ones come first; then it is added, and said to be."""
+    listed = results["checks"]["perf.collectives.groups"]["observations"]
+    shares = {row["at"]["nodes"]: row for row in listed}
+
+    assert shares["2"]["value"] == 1.0
+    assert shares["3"]["value"] < 0.5
+    assert f"GB/s with {SLOW}" in shares["3"]["reason"]
+
+
+def test_every_value_came_out_right_and_nothing_hung(results: dict[str, Any]) -> None:
+    """Over gloo, on three processes; and what has no accelerator is shown and not judged."""
+    assert {row["value"] for row in rows(results, "values", "wrong").values()} == {0}
+    assert {row["value"] for row in rows(results, "first_contact", "broken").values()} == {False}
+    verdicts = {
+        check: found["verdict"] for check, found in results["checks"].items() if "collectives" in check
+    }
+    assert set(verdicts.values()) == {"skip"}
+
+
+def test_a_curve_is_drawn_over_all_sizes(results: dict[str, Any]) -> None:
+    """From 8 bytes to 16 GiB by name; on a processor the largest are made small."""
+    listed = results["checks"]["perf.collectives.sizes"]["observations"]
+    sizes = {(row["at"]["collective"], row["at"]["size"]) for row in listed if row["value"]}
+
+    assert len(sizes) == 4 * 12
+    assert {"8 B", "16 GiB"} <= {size for _, size in sizes}
