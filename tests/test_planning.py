@@ -39,7 +39,8 @@ def test_a_dry_run_touches_nothing(tmp_path: Path) -> None:
     assert lines[0].startswith("gpuassay: gpu[1-3]: the probe on 3 nodes by ssh, at most 90 s, ")
     assert all(line.startswith("gpuassay: ") for line in lines)
     assert "gpuassay: dcgm_diag (load): dcgmi diag --run 2 --json on each node that answered, " in done.stdout
-    assert "not run without --allow=contact: prometheus" in done.stdout
+    assert "not run without --allow=contact: prometheus: once for the cluster, " in done.stdout
+    assert "gpuassay: gemm_bf16 (load): a rank for each GPU of the idle nodes that answered, " in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 
@@ -68,6 +69,21 @@ def test_clean_says_what_it_removed(capsys: pytest.CaptureFixture[str]) -> None:
         cli.main(["clean", "--target=nowhere"])
     assert ended.value.code == 2
     assert "expected local, " in capsys.readouterr().err
+
+
+def test_clean_does_not_take_silence_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where Slurm cannot be asked, that nothing is listed does not mean that nothing is left."""
+    for program in ("salloc", "scancel", "scontrol", "squeue", "srun"):
+        path = tmp_path / program
+        path.write_text("#!/bin/sh\necho no controller >&2\nexit 1\n", encoding="utf-8")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert cli.main(["clean", "--target=slurm"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "whether jobs of ours are left: squeue ended with 1: no controller" in told.err
 
 
 def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:

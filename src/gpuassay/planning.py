@@ -31,12 +31,14 @@ def plan(request: Request, suite: Suite) -> list[str]:
 
 
 def _measured(measurement: Measurement, allowed: bool) -> str:  # noqa: FBT001 - one caller, in sight
-    if measurement.tool in TOOLS:
+    if measurement.workload:
+        what = "a rank for each GPU of the idle nodes that answered"
+    elif measurement.tool in TOOLS:
         command = " ".join(shlex.join(TOOLS[measurement.tool].argv(measurement.args)).split())
         shown = command if len(command) <= _LONGEST else f"{command[:_LONGEST]}…"
         what = f"{shown} on each node that answered"
     else:
-        what = f"{measurement.tool} asked from here, where the site file declares it"
+        what = "once for the cluster, through the service that the site file or the target names"
     if not allowed:
         return f"not run without --allow={measurement.level}: {measurement.name}: {what}"
     return f"{measurement.name} ({measurement.level}): {what}, at most {measurement.deadline_s:g} s"

@@ -139,7 +139,10 @@ class Slurm:
         return [*(f"{folded(nodes)}: {what}" for what, nodes in alike.items()), cost, who]
 
     def clean(self) -> list[str]:
-        """End all jobs of ours, and all steps of ours in this allocation; say which."""
+        """End all jobs of ours, and all steps of ours in this allocation; say which. Raises TargetError."""
+        shown = self._client.run("squeue", "--noheader", "--format=%A", f"--user={os.geteuid()}")
+        if shown.status != "ok":  # then no job that is listed is no proof that there is none
+            raise TargetError(f"Slurm cannot be asked whether jobs of ours are left: {shown.why}")
         steps = self._client.cancel(PREFIX, self._job) if self._job else []
         jobs = self._client.cancel(PREFIX)
         return [*(f"step {step}" for step in steps), *(f"job {job}" for job in jobs)]
