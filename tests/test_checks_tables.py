@@ -275,3 +275,10 @@ def test_the_guide_has_every_number_name_and_source() -> None:
 
     missing = {word for word in words if not re.search(rf"(?<![\w.]){re.escape(word)}(?![\w]|\.\d)", GUIDE)}
     assert missing - {"535", "570", "580", "590", "595"} == set()  # the branches, there as R535 and so on
+
+
+@each_check
+def test_a_tier_needs_no_check_of_a_phase_on_which_it_does_not_rest(check: str) -> None:
+    """A ribbon is won by the audit alone: a measurement that it needed would keep everybody from it."""
+    table = CATALOG.checks[check]
+    assert table.phase in CATALOG.tiers[table.tier].phases

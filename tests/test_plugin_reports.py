@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import xmlschema
 
-from gpuassay import session
+from gpuassay import gathering
 from gpuassay.wiring import controller
 from plugging import ROOT, Run, pytest_process
 
@@ -57,7 +57,7 @@ def test_two_workers_and_another_folder_change_no_byte(pytester: pytest.Pytester
 def test_another_day_changes_no_byte(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of judging is the recording's own; on the day of the replay waivers may long have expired."""
     first = here(pytester, f"recording:{HGX}").folder / "results.json"
-    for module in (session, controller):
+    for module in (gathering, controller):
         monkeypatch.setattr(module, "now", lambda: datetime(2199, 1, 1, tzinfo=UTC))
     again = here(pytester, f"recording:{HGX}", "--run-dir=again").folder.with_name("again") / "results.json"
 

@@ -110,20 +110,25 @@ class Pod:
             pause_s = min(1.5 * pause_s, _LONGEST_LOOK_S)
 
     async def _listen(self, take: Callable[[bytes], bool]) -> Ending:
-        """Follow the log; after a loss from its beginning, for only the kubelet knows where that was."""
-        lines, pause_s = Lines(), _FIRST_LOOK_S
+        """Follow the log; after a loss from its beginning, for only the kubelet knows where that was.
+
+        A connection that is lost may look like the end of the log: that is reached only by a reading that
+        began when the pod had ended.
+        """
+        lines, pause_s, over = Lines(), _FIRST_LOOK_S, False
         while True:
-            lost = False
             try:
-                ending = await self._follow(lines, take)
+                ending, whole = await self._follow(lines, take), over
             except ApiError:
-                ending, lost = None, True
+                ending, whole = None, False
             if ending:
                 return ending
             found = stage(await self.api.get(self._path))
-            if found.state == "hopeless" or (found.state == "ended" and not lost):
+            if found.state == "hopeless" or (found.state == "ended" and whole):
                 why = f"ended early: {found.why}{lines.doubt}"
                 return Ending("failed", why, lines.last_words)
+            lines.breaks += found.state != "ended" or over
+            over = found.state == "ended"
             await asyncio.sleep(pause_s)
             pause_s = min(1.5 * pause_s, _LONGEST_LOOK_S)
 
@@ -148,18 +153,16 @@ class Lines:
         self._known: set[bytes] = set()
         self._rest = bytearray()
         self._last: list[bytes] = []
-        self._readings = 0
+        self.breaks = 0
 
     def again(self) -> None:
         """Expect the log from its beginning: a line that was cut off will come whole."""
-        self._readings += 1
         self._rest.clear()
 
     @property
     def doubt(self) -> str:
         """Say that a log which was read more than once may have been rotated in between; else nothing."""
-        times = self._readings - 1
-        return f"; its log broke off {times} times, and may have lost lines" if times else ""
+        return f"; its log broke off {self.breaks} times, and may have lost lines" if self.breaks else ""
 
     def new(self, chunk: bytes) -> bytes:
         """Give the whole lines that this chunk completes and that were not there before."""
