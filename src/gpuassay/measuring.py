@@ -84,10 +84,11 @@ class Measure:
             self._make(measurement, missing)
             found = self._read(measurement)
         tool = TOOLS[measurement.tool]
-        return [
-            tool.read(node.name, measurement.args, *self._answer(measurement, found[node.name]))
+        read = {
+            node: tool.read(node.name, measurement.args, *self._answer(measurement, found[node.name]))
             for node in self._asked_of
-        ]
+        }
+        return [_of_product(subject, node) for node, subject in read.items()]
 
     def _work(self, measurement: Measurement) -> list[Any]:
         """Run a workload on nodes with GPUs (where there is none, at tiny size on all), and read it."""
@@ -190,6 +191,11 @@ def record(recording: Path, name: str, asked: Mapping[str, Any], results: Result
     for (node, local), item in sorted(results.items()):
         named = replace(item, id=f"{name}/{local}" if several else name, seq=local + 1, asked=asked)
         add_measurement(recording, name, node, named)
+
+
+def _of_product(subject: Any, node: Node) -> Any:
+    """Tell a subject that is a node which product that has: a tool is not told."""
+    return replace(subject, models=node.models) if getattr(subject, "models", None) == () else subject
 
 
 def _refused(busy: str) -> Item:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpuassay.evidence.item import Item
 from gpuassay.measure import TOOLS
+from gpuassay.measure.work import rates
 from recorded.items import encode
 
 if TYPE_CHECKING:
@@ -34,6 +35,44 @@ def dcgm_diag(gpus: int) -> Item:
     report = {"DCGM Diagnostic": {"test_categories": categories}, "metadata": {"version": "4.6.0"}}
     asked = {"command": list(tool.argv(LEVEL)), "method": tool.method, "args": LEVEL}
     return Item("measure/dcgm_diag", 0, asked=asked, exit=0, seconds=112.0, out=encode(report))
+
+
+NCCL_TESTS: dict[str, Scalar] = {"least": 8, "most": "16G", "factor": 4, "calls": 20, "warm": 5}
+
+
+def nccl_tests(node: str, product: str, busbw: float, gpus: int = 8) -> Item:
+    """Return what all_reduce_perf prints on the GPUs of a node, in the form of nccl-tests 2.17."""
+    tool = TOOLS["nccl_tests"]
+    sizes = rates.sizes(8, 16 << 30, 4)
+    lines = [
+        "# command: /opt/nccl-tests/build/all_reduce_perf -b 8 -e 16G -f 4 -n 20 -w 5 -c 1 -g 8",
+        "# nccl-tests version 2.17.6 nccl-headers=22903 nccl-library=22903",
+        "# Collective test starting: all_reduce_perf",
+        "#",
+        "# Using devices",
+        *(
+            f"#  Rank {gpu:2} Group  0 Pid   4711 on {node} device {gpu:2} [0000:{gpu + 16:02x}:00] {product}"
+            for gpu in range(gpus)
+        ),
+        "#",
+        "#  size  count  type  redop  root" + 2 * "  time  algbw  busbw  #wrong",
+        "#   (B)  (elements)" + 2 * "  (us)  (GB/s)  (GB/s)",
+        *(_nccl_row(size, busbw, gpus) for size in sizes),
+        "# Out of bounds values : 0 OK",
+        f"# Avg bus bandwidth    : {busbw / 2:.4f}",
+        "#",
+        "# Collective test concluded: all_reduce_perf",
+    ]
+    asked = {"command": list(tool.argv(NCCL_TESTS)), "method": tool.method, "args": NCCL_TESTS}
+    out = ("\n".join(lines) + "\n").encode()
+    return Item("measure/nccl_tests", 0, asked=asked, exit=0, seconds=38.0, out=out)
+
+
+def _nccl_row(size: int, busbw: float, gpus: int) -> str:
+    seconds = 30e-6 + rates.bus_factor("all_reduce", gpus) * size / busbw / 1e9
+    alg, bus = rates.algbw(size, seconds), rates.busbw("all_reduce", gpus, size, seconds)
+    half = f"{seconds * 1e6:9.5g} {alg:7.2f} {bus:7.2f}       0"
+    return f"{size:12} {size // 4:13}     float     sum      -1 {half} {half}"
 
 
 TIMEOUT: dict[str, Scalar] = {"timeout_s": 2}

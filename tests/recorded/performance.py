@@ -13,7 +13,7 @@ from gpuassay.judge.catalog import load_catalog
 from gpuassay.measure.work import counts, grouped
 from gpuassay.measure.work.formats import FORMATS
 from gpuassay.measure.workloads import WORKLOADS
-from recorded import exchanges, gb300, hgx_b200, hgx_h200
+from recorded import exchanges, gb300, hgx_b200, hgx_h200, measurements
 from recorded import mi355x as mi355
 from recorded.items import encode
 
@@ -109,23 +109,32 @@ MI355X = Product(
 
 def b200(name: str, index: int) -> list[Item]:
     """Return what an HGX B200 node answers, and what was measured on it."""
+    tests = measurements.nccl_tests(name, "NVIDIA B200", exchanges.B200.domain["all_reduce"])
     return [
         *hgx_b200.node(name, index),
+        tests,
         *measured(B200, name, index, [hgx_b200.gpu(rail) for rail in range(8)]),
     ]
 
 
 def h200(name: str, index: int) -> list[Item]:
     """Return what an HGX H200 node answers, and what was measured on it."""
+    tests = measurements.nccl_tests(name, "NVIDIA H200", exchanges.H200.domain["all_reduce"])
     return [
         *hgx_h200.node(name, index),
+        tests,
         *measured(H200, name, index, [hgx_b200.gpu(rail) for rail in range(8)]),
     ]
 
 
 def mi355x(name: str, index: int) -> list[Item]:
     """Return what an MI355X node answers, and what was measured on it."""
-    return [*mi355.node(name, index), *measured(MI355X, name, index, [mi355.gpu(rail) for rail in range(8)])]
+    tests = measurements.nccl_tests(name, "AMD Instinct MI355X", exchanges.MI355X.domain["all_reduce"])
+    return [
+        *mi355.node(name, index),
+        tests,
+        *measured(MI355X, name, index, [mi355.gpu(rail) for rail in range(8)]),
+    ]
 
 
 def gb300_rack(name: str, index: int) -> list[Item]:

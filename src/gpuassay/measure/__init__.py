@@ -20,6 +20,7 @@ from gpuassay.measure.kube_grants import KubeGrants
 from gpuassay.measure.kube_policy import KubePolicy
 from gpuassay.measure.kube_volumes import KubeVolumes
 from gpuassay.measure.metadata import Metadata
+from gpuassay.measure.nccl_tests import NcclTests
 from gpuassay.measure.prometheus import PrometheusSurvey
 from gpuassay.measure.rvs import Rvs
 from gpuassay.measure.s3 import S3Survey
@@ -69,7 +70,12 @@ class Survey(Protocol):
         """Read the answers into subjects; a question that got none is unread on them."""
 
 
-TOOLS: Mapping[str, Tool] = {"dcgm_diag": DcgmDiag(), "metadata": Metadata(), "rvs": Rvs()}
+TOOLS: Mapping[str, Tool] = {
+    "dcgm_diag": DcgmDiag(),
+    "metadata": Metadata(),
+    "nccl_tests": NcclTests(),
+    "rvs": Rvs(),
+}
 SURVEYS: Mapping[str, Survey] = {
     "alertmanager": AlertmanagerSurvey(),
     "exporters": ExportersSurvey(),
