@@ -220,6 +220,7 @@ def test_a_tier_can_be_required(
     run = audit(pytester, f"--require={require}", *(["--site=site.toml"] if site else []))
 
     assert run.status == status
+    assert (f"--require={require}: not won" in run.output) is (status == 1)
 
 
 @pytest.mark.parametrize(

@@ -223,12 +223,15 @@ class Controller:
 
     def _exit_status(self, status: int | pytest.ExitCode, results: Document) -> int | pytest.ExitCode:
         """Turn only a clean run red: an interrupted one, and pytest's own errors, stay what they are."""
-        required = self._config.option.require
-        won = results["tier"]["won"]
-        missed = required and (won is None or TIERS.index(won) < TIERS.index(required))
-        if status == pytest.ExitCode.OK and (is_red(results) or missed):
+        if status == pytest.ExitCode.OK and (is_red(results) or self._missed(results)):
             return pytest.ExitCode.TESTS_FAILED
         return status
+
+    def _missed(self, results: Document) -> str:
+        """Give the tier that was required and not won, if there is one."""
+        required: str | None = self._config.option.require
+        won = results["tier"]["won"]
+        return required if required and (won is None or TIERS.index(won) < TIERS.index(required)) else ""
 
     def _add_junit_properties(self, results: Document) -> None:
         """Add to the suite's properties in pytest's own JUnit file, where one was asked for."""
@@ -247,6 +250,10 @@ class Controller:
         """Close with the tier, what holds it, the findings, and where the files are."""
         if self._results is not None:
             terminal.write(terminalreporter, self._results, self._folder.path)
+            if missed := self._missed(self._results):
+                terminalreporter.write_line(
+                    f"--require={missed}: not won, so the exit status is not 0", red=True
+                )
 
     # --- pytest-html -----------------------------------------------------------------------------
 
