@@ -29,7 +29,7 @@ as against a wrong design.
 CRITERIA_HEAD = """
 ## ClusterMAX's public criteria
 
-Those that a node's own evidence can answer, or from which seat they could be (`docs/criteria.toml`).
+All {all}: {graded} have a check here, {seats} only the seat from which they could be seen, and why (`docs/criteria.toml`).
 
 | criterion | graded by |
 |---|---|
@@ -74,7 +74,9 @@ Source: {check.source}
 def _criteria(suite: Suite) -> Iterator[str]:
     """Render which check grades which public criterion; a check that does not exist is an error."""
     tables = tomllib.loads(CRITERIA.read_text(encoding="utf-8"))
-    yield CRITERIA_HEAD
+    graded = sum("checks" in answer for answer in tables["criteria"].values())
+    every = len(tables["criteria"])
+    yield CRITERIA_HEAD.format(all=every, graded=graded, seats=every - graded)
     yield from _graded(suite, tables["criteria"])
     yield EXPECTATIONS_HEAD
     yield from _graded(suite, tables["expectations"])
