@@ -135,3 +135,10 @@ def test_which_scheduler_has_a_node() -> None:
     assert none["kubernetes"] == Read(value=False, note="the cluster was not asked through Kubernetes")
     denied = Seats(Evidence(listed("nodes", status="denied"))).has("worker-1")["kubernetes"]
     assert isinstance(denied, Unread)
+
+
+@pytest.mark.parametrize("target", ["slurm", "kubernetes", "slurm,kubernetes"])
+def test_what_was_asked_and_lost_is_no_sign_that_there_is_none(target: str) -> None:
+    """A recording whose words of the cluster are gone still says through what it was taken."""
+    lost = Seats(Evidence(), target).has("worker-1")
+    assert {need for need, fact in lost.items() if isinstance(fact, Unread)} == set(target.split(","))

@@ -334,3 +334,16 @@ def test_real_outputs() -> None:
         for line in (SAMPLES / "sinfo_all-fields_pipe.txt").read_text().splitlines()
     ]
     assert {str(read_state(state)) for state in states[1:]} >= {"IDLE+DRAIN+NOT_RESPONDING"}
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "NodeName=gpu001 State=DOWN+INVALID_REG\n\nNodeName=gpu001 State=IDLE\n",
+        json.dumps({"nodes": [{"name": "gpu001", "state": ["DOWN"]}, {"name": "gpu001", "state": ["IDLE"]}]}),
+    ],
+)
+def test_a_node_that_is_listed_twice_is_not_believed(shown: str) -> None:
+    """Which of its two states holds is not known, and the better one may not hide the other."""
+    why = unread(Slurm(evidence({"slurm/nodes": shown})).nodes)
+    assert (why.kind, "gpu001 more than once" in why.why) == ("garbled", True)

@@ -132,6 +132,22 @@ def test_controllers_are_told_apart_where_one_is_down() -> None:
     assert unread(slurm(controllers="").controllers_down).kind == "garbled"
 
 
+@pytest.mark.parametrize("cut", [{"status": "timed_out"}, {"truncated": True}])
+def test_a_controller_that_was_not_told_of_is_not_up(cut: dict[str, Any]) -> None:
+    """A ping that hangs on the backup has said only that the first one is up; a strange line still counts."""
+    first = b"Slurmctld(primary) at ctl1 is UP\n"
+    assert isinstance(slurm(controllers=Item("", 0, out=first, **cut)).controllers_down, Unread)
+
+    strange = slurm(controllers=Item("", 0, out=first + b"Slurmctld(backup) at  is DOWN\n"))
+    assert unread(strange.controllers_down).kind == "garbled"
+
+
+def test_an_error_of_srun_names_no_kind_of_mpi() -> None:
+    """It may end with the word that is looked for."""
+    failed = Item("", 0, err="srun: error: cannot find mpi plugin: pmix\n")
+    assert unread(slurm(mpi=failed).pmix).kind == "garbled"
+
+
 @pytest.mark.parametrize(
     ("kind", "product", "other"),
     [
@@ -182,6 +198,7 @@ def test_reasons_are_those_of_the_nodes_that_are_ours() -> None:
 
     assert [value(fact) for fact in (found.wordless, found.unkillable)] == [1, 1]
     assert [value(fact) for fact in (found.not_as_configured, found.tool_missing)] == [1, 1]
+    assert unread(slurm(out=("other1",), nodes=REASONS).reasons.wordless).kind == "not_found"
 
 
 def test_tools_are_named_whole_and_not_in_comments() -> None:

@@ -20,6 +20,7 @@ from gpuassay.facts import fleet as read_fleet
 from gpuassay.facts.standing import scheduled_out
 from gpuassay.gathering import runner
 from gpuassay.judge.bench import Bench
+from gpuassay.judge.names import folded
 from gpuassay.judge.needs import Needs
 from gpuassay.judge.observe import Observe
 from gpuassay.judge.settle import applies_to, settle
@@ -31,6 +32,7 @@ from gpuassay.target import DEADLINE_S
 from gpuassay.target.recording import locate
 
 _STALE = 30  # days without a review before a report says it; docs/decisions.md
+_BARRING = ("undeclared", "unsealed", "altered", "held back")
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -177,7 +179,7 @@ def context(session: Session) -> Document:
         "target": meta.target,
         "profile": session.request.profile,
         "stamps": [{"stamp": stamp, "why": why} for stamp, why in session.stamps],
-        "barred": [why for stamp, why in session.stamps if stamp in ("undeclared", "unsealed", "altered")],
+        "barred": [why for stamp, why in session.stamps if stamp in _BARRING],
         "rules": {
             name: {"warnings": t.warnings, "phases": list(t.phases)} for name, t in catalog.tiers.items()
         },
@@ -245,6 +247,10 @@ def _stamps(request: Request, recording: Recording, site: Site) -> list[tuple[st
         stamps.append(("undeclared", "no site file says what was bought, so what was found decides"))
     elif request.site is not None and request.site.read_text(encoding="utf-8") != recording.site_text:
         stamps.append(("re-declared", "judged by another site file than the one in the recording"))
+    held = [node for node in site.held_back if (pool := site.pool_of(node)) and pool.contracted is None]
+    if held:
+        why = "is held out of service by the scheduler, and the site file does not say by contracted how many"
+        stamps.append(("held back", f"{folded(held)} {why} nodes of its pool have to be healthy"))
     if request.thresholds is not None:
         stamps.append(("other thresholds", "judged by other numbers than the suite's own"))
     if site.relaxed:

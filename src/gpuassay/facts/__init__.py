@@ -170,7 +170,7 @@ def fleet(recording: Recording, site: Site, earlier: Earlier | None = None) -> F
     names = {*site.nodes, *recording.meta.declared, *recording.nodes} - site.out_nodes
     node = _builder(recording, site, earlier)
     found = Fleet(map(node, names), site.out_nodes, site.services)
-    found.seats = Seats(recording.cluster)
+    found.seats = Seats(recording.cluster, recording.meta.target)
     found.kubernetes = KubeCluster(recording.cluster, recording.meta.begin)
     if found.seats.by_slurm:
         products = frozenset(site.catalog.accelerators)
@@ -188,7 +188,7 @@ def past(recording: Recording, site: Site, hours: float) -> Earlier:
 def _builder(recording: Recording, site: Site, earlier: Earlier | None = None) -> Callable[[str], Node]:
     """Give what makes a node of its name."""
     product_of = _products(site.catalog)
-    seats = Seats(recording.cluster)
+    seats = Seats(recording.cluster, recording.meta.target)
 
     def node(name: str) -> Node:
         pool = site.pool_of(name)

@@ -40,11 +40,16 @@ class Agreement:
 class Seats:
     """What was asked of schedulers, and their words for the same machines."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        """Take the evidence of the cluster as a whole."""
+    def __init__(self, evidence: Evidence, target: str = "") -> None:
+        """Take the evidence of the cluster as a whole, and the target that it was asked through.
+
+        What was asked and is not there was lost: it is no sign that there is none.
+        """
         self.slurm = Slurm(evidence)
         self.kubernetes = Kubernetes(evidence)
-        self.by_slurm = evidence.item("slurm/nodes") is not None
+        asked = target.split(",")
+        self.by_slurm = "slurm" in asked or evidence.item("slurm/nodes") is not None
+        self._by_kubernetes = "kubernetes" in asked or self.kubernetes.asked
         self._ssh = document(evidence, "ssh/hosts")
 
     def has(self, name: str) -> dict[str, Fact[bool]]:
@@ -57,7 +62,7 @@ class Seats:
             slurm = (
                 nodes if isinstance(nodes, Unread) else Read(known, nodes.evidence, "" if known else _OTHER)
             )
-        if self.kubernetes.asked:
+        if self._by_kubernetes:
             host = self.host(name)
             absent = isinstance(host, Unread) and host.kind == "not_found"
             evidence, note = host.evidence, _OTHER if absent else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -102,9 +102,13 @@ class Slurm:
             records = list(_blocks(item.value.out.decode(errors="replace"), "NodeName"))
         if isinstance(records, Unread):
             return records
-        nodes = {node.name: node for node in map(_node, records) if node is not None}
+        listed = [node for node in map(_node, records) if node is not None]
+        nodes = {node.name: node for node in listed}
         if not nodes:
             return Unread("garbled", f"{NODES} lists no node", item.evidence)
+        if len(nodes) < len(listed):
+            twice = next(name for name, count in Counter(node.name for node in listed).items() if count > 1)
+            return Unread("garbled", f"{NODES} lists {twice} more than once", item.evidence)
         return Read(nodes, item.evidence)
 
     @cached_property

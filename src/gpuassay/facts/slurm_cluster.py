@@ -207,7 +207,7 @@ class SlurmCluster:
             return item
         # Older versions write the list to their standard error, each line after the name of the program.
         lines = [*item.value.out.decode(errors="replace").splitlines(), *item.value.err.splitlines()]
-        words = [line.rpartition(":")[2].strip() for line in lines]
+        words = [line.rpartition(":")[2].strip() for line in lines if "error:" not in line]
         kinds = [word for word in words if re.fullmatch(r"[a-z][a-z0-9_]*", word)]
         if not kinds:
             return Unread("garbled", f"{MPI} lists no kind of MPI", item.evidence)
@@ -226,10 +226,14 @@ class SlurmCluster:
     @cached_property
     def _controllers(self) -> Fact[list[tuple[str, str, str]]]:
         item = self._evidence.item(CONTROLLERS)
-        # scontrol(1) ends with 1 where one is down, and has said all.
-        shown = item.out.decode(errors="replace") if item is not None else ""
+        # scontrol(1) ends with 1 where one is down, and has said all; where it was cut, the next may be down.
+        ended = item is not None and item.status in ("ok", "failed") and not item.truncated
+        shown = item.out.decode(errors="replace") if item is not None and ended else ""
         found = _CONTROLLER.findall(shown)
         if item is None or not found:
             asked = take(self._evidence, CONTROLLERS)
             return asked if isinstance(asked, Unread) else Unread("garbled", f"{CONTROLLERS} names none")
+        if len(found) < shown.count("Slurmctld("):
+            why = f"{CONTROLLERS} has a line that is not understood: {brief(shown)}"
+            return Unread("garbled", why, self._evidence.ref(item))
         return Read(found, self._evidence.ref(item))

@@ -60,6 +60,8 @@ class Reasons:
         if isinstance(nodes, Unread):
             return nodes
         known = [node for name in self._names if (node := self._slurm.find(name)) is not None]
+        if not known:
+            return Unread("not_found", "Slurm lists none of the nodes of this cluster", nodes.evidence)
         found = [node for node in known if fits(node)]
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         note = "; ".join(f"{node.name}: {brief(node.says)}" for node in found[:_NAMED]) + more

@@ -16,7 +16,7 @@ from gpuassay.judge.names import natural
 from gpuassay.judge.pools import Pool, contract_names, read_pools
 from gpuassay.judge.reach import Reach, read_reach
 from gpuassay.judge.services import Services, read_services
-from gpuassay.judge.waivers import Out, Waiver, read_out, read_waiver
+from gpuassay.judge.waivers import SITE_FILE, Out, Waiver, read_out, read_waiver
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -91,6 +91,12 @@ class Site:
     def out_nodes(self) -> frozenset[str]:
         """Nodes that are out of service; one whose outage has expired is back in service."""
         return frozenset(node for out in self.outs if not out.expired for node in out.nodes)
+
+    @property
+    def held_back(self) -> tuple[str, ...]:
+        """Nodes that whoever runs the cluster holds out of service, and not the site file."""
+        held = {node for out in self.outs if out.source != SITE_FILE for node in out.nodes}
+        return tuple(sorted(held, key=natural))
 
     @property
     def waivers(self) -> tuple[Waiver, ...]:

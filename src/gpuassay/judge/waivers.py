@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 EVERYWHERE = "*"
 
 
+SITE_FILE = "site file"
+
+
 @dataclass(frozen=True, slots=True)
 class Out:
     """Nodes out of service, through the day ``until`` (None: until further notice), as ``source`` says."""
@@ -26,7 +29,7 @@ class Out:
     until: date | None
     reason: str
     expired: bool = False
-    source: str = "site file"
+    source: str = SITE_FILE
 
     def document(self) -> dict[str, Any]:
         """Give it as reports have it."""
