@@ -16,7 +16,9 @@ def results(values: dict[str, float | None], **row: object) -> dict[str, Any]:
     about = {"metric": "tflops", "reference": 100.0, "verdict": "pass", "at": {}, **row}
     rows = [{"where": where, "value": value, **about} for where, value in values.items()]
     shares = {"tflops": {"fail_below": 0.9}, "median": {"warn_below": 0.95}}
-    return {"checks": {"perf.gemm.bf16": {"over": "gpu", "shares": shares, "observations": rows}}}
+    return {
+        "checks": {"perf.gemm.bf16": {"over": "gpu", "phase": "perf", "shares": shares, "observations": rows}}
+    }
 
 
 def test_each_gpu_is_a_mark_in_natural_order_with_the_limits() -> None:

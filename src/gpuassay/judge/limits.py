@@ -85,9 +85,10 @@ class Limit:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """The bounds that are shares of a figure of the accelerator, by name: what a picture can draw in."""
-        of_product = isinstance(self.rule, Bands) and self.rule.of and self.rule.of.root == "accelerator"
-        return dict(self.rule.bounds) if of_product and isinstance(self.rule, Bands) else {}
+        """The bounds that are shares of a figure of accelerator or subject: what a picture can draw in."""
+        if isinstance(self.rule, Bands) and self.rule.of and self.rule.of.root in ("accelerator", "subject"):
+            return dict(self.rule.bounds)
+        return {}
 
     @property
     def beyond(self) -> float | None:

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from gpuassay.report import places, view, words
+from gpuassay.report.curves import curves
 from gpuassay.report.heatmap import heat_map
 from gpuassay.report.strips import strips
 
@@ -23,7 +24,7 @@ def render(results: Results) -> str:
     """Write ``report.html``. The same results give the same bytes: no clock, host or path goes in."""
     environment = page_environment("report.css", "report.js")
     return environment.get_template("report.html.j2").render(
-        results=results, heat=heat_map(results), strips=strips(results)
+        results=results, heat=heat_map(results), strips=strips(results), curves=curves(results)
     )
 
 

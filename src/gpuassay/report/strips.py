@@ -68,7 +68,7 @@ def strips(results: Results) -> list[Strip]:
         _strip(check_id, metric, check, bounds)
         for check_id, check in listed
         for metric, bounds in check.get("shares", {}).items()
-        if "fail_below" in bounds and check["over"] == "gpu"
+        if "fail_below" in bounds and check["over"] == "gpu" and check["phase"] == "perf"
     )
     return [strip for strip in drawn if strip is not None]
 
