@@ -29,7 +29,7 @@ as against a wrong design.
 CRITERIA_HEAD = """
 ## ClusterMAX's public criteria
 
-All {all} (`docs/criteria.toml`): {graded} have a check here, {seats} only a seat from which they could be seen.
+All {all} of `docs/criteria.toml`: {graded} have a check, {seats} only a seat from which they could be seen.
 
 | criterion | graded by |
 |---|---|

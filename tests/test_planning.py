@@ -86,6 +86,15 @@ def test_clean_does_not_take_silence_for_nothing(
     assert "whether jobs of ours are left: squeue ended with 1: no controller" in told.err
 
 
+def test_without_ssh_no_node_is_blamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where there is no ssh, that is said once and of this machine, and nothing is judged."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert cli.main(["record", "--target=ssh", "--nodes=n[1-2]", str(tmp_path / "run")]) == 2
+    assert "ssh cannot be found here: install OpenSSH's client" in capsys.readouterr().err
+
+
 def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first line comes at once, and the next one when a minute has passed."""
     now, shown = [1000.0], list[str]()

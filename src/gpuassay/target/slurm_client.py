@@ -112,7 +112,9 @@ class Client:
                 if item.status in ("ok", "timed_out"):
                     break
             if item_id == facts.NODES and item.status != "ok":
-                raise TargetError(f"Slurm cannot be asked for its nodes: {item.why}")
+                raise TargetError(
+                    f"Slurm cannot be asked for its nodes: {item.why} (does `scontrol show nodes` work here?)"
+                )
         setting = Cluster(items).setting("HealthCheckProgram")
         if isinstance(setting, Read) and setting.value:
             items.append(words_of(setting.value, next(number)))

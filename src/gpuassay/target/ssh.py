@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -112,7 +113,9 @@ class Ssh:
         return self.nodes
 
     def gather(self, writer: Writer, progress: Progress) -> None:
-        """Ask all nodes. One that cannot be reached has a reason for each question."""
+        """Ask all nodes. One that cannot be reached has a reason for each question. Raises TargetError."""
+        if shutil.which("ssh") is None:
+            raise TargetError("--target=ssh: ssh cannot be found here: install OpenSSH's client")
         writer.add_cluster(self._hosts())
         ask_nodes(map(self._connection, self.declared()), writer, progress, self.deadline_s)
 
