@@ -203,6 +203,10 @@ def test_what_metrics_that_do_not_answer_are() -> None:
     absent = evidence(nodes=nodes)
     absent._items["metrics"] = Item("kubernetes/metrics", 1, status="not_found", why="404")  # noqa: SLF001
     assert value(KubeCluster(absent, NOON).unmeasured) == 2
+    silent = evidence()
+    for kind in ("nodes", "metrics"):
+        silent._items[kind] = Item(f"kubernetes/{kind}", 1, status="timed_out", why="10 s")  # noqa: SLF001
+    assert value(KubeCluster(silent, NOON).unmeasured) == "timed_out"
 
 
 def test_workloads_are_known_by_their_names() -> None:

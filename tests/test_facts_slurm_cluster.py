@@ -73,6 +73,16 @@ def test_a_node_below_a_spine_alone_is_in_no_leaf() -> None:
     assert found.topology.unplaced == Read(1, "nodes/n1#3", "of no leaf: gpu003")
 
 
+@pytest.mark.parametrize(("gres", "unplaced"), [("(null)", 0), ("gpu:8", 1)])
+def test_a_node_without_gpus_needs_no_leaf(gres: str, unplaced: int) -> None:
+    """Jobs of many GPUs never go to it; one that has only lost them is missed."""
+    shown = f"NodeName=gpu003\n   State=IDLE\n   Gres={gres}\n"
+    login = Node("gpu003", evidence({"uptime": "1 1", "pci": {}}))
+    found = slurm(login, nodes=shown, config="TopologyPlugin = topology/tree\n", topology=TREE)
+
+    assert value(found.topology.unplaced) == unplaced
+
+
 def test_an_empty_topology_is_unread() -> None:
     """In 22.05 scontrol ends well although it reached nobody: nothing printed is not a flat network."""
     found = slurm(config="TopologyPlugin = topology/tree\n", topology="")

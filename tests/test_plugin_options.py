@@ -229,6 +229,8 @@ def test_a_tier_can_be_required(
         (["--target=nowhere"], "or recording:DIR, found nowhere"),
         (["--target=recording:nowhere"], "nowhere: not a recording: expected a folder with a recording.toml"),
         (["--target=recording:"], "not a recording"),
+        ([f"--target=recording:{FLEET}", "--nodes=n1"], "--nodes: a recording is judged with all its nodes"),
+        (["--target=local", "--nodes=n1"], "--nodes: --target=local asks this machine alone"),
         (["--require=diamond"], "--require"),
         (["--profile=everything"], "--profile"),
         (["--site=nowhere.toml", LOCAL], "nowhere.toml: cannot be read: No such file or directory"),

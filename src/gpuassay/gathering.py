@@ -70,6 +70,8 @@ def target_of(request: Request, suite: Suite) -> Target:
 
 def _target(request: Request, site: Site) -> Target:
     """Its nodes are those that were named, else those declared and in service."""
+    if request.nodes and request.target == "local":
+        raise TargetError("--nodes: --target=local asks this machine alone; say how the nodes are reached")
     nodes = request.nodes or tuple(node for node in site.nodes if node not in site.out_nodes)
     return choose(request.target, Wanted(nodes, request.deadline_s, site.reach, request.host_view))
 

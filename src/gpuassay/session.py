@@ -28,7 +28,7 @@ from gpuassay.judge.site import Site, load_site, undeclared
 from gpuassay.measuring import Measure, NotMeasuredError
 from gpuassay.report import results as report
 from gpuassay.suite import THRESHOLDS, Suite, SuiteError, load_suite
-from gpuassay.target import DEADLINE_S
+from gpuassay.target import DEADLINE_S, TargetError
 from gpuassay.target.recording import locate
 
 _STALE = 30  # days without a review before a report says it; docs/decisions.md
@@ -72,8 +72,10 @@ class Request:
 
     @property
     def recording(self) -> Path | None:
-        """The folder of a recording to judge, where that is the target."""
+        """The folder of a recording to judge, where that is the target. Raises TargetError."""
         named = self.target.startswith(RECORDING)
+        if named and self.nodes:
+            raise TargetError("--nodes: a recording is judged with all its nodes; leave --nodes away")
         return locate(self.folder / self.target.removeprefix(RECORDING)) if named else None
 
     def document(self) -> dict[str, str]:

@@ -217,7 +217,9 @@ class KubeCluster:
         workers = {worker.where for worker in self.workers if worker.where}
         found = listed(self._evidence, "metrics")
         if isinstance(found, Unread):
-            if found.kind not in _NO_METRICS:
+            nodes = listed(self._evidence, "nodes")
+            silent = isinstance(nodes, Unread) and nodes.kind in _NO_METRICS  # then the API server itself is
+            if found.kind not in _NO_METRICS or silent:
                 return found
             return Read(max(1, len(workers)), found.evidence, f"the metrics API does not answer: {found.why}")
         if not workers:

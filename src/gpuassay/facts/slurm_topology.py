@@ -60,7 +60,7 @@ class Topology:
 
     @property
     def unplaced(self) -> Fact[int]:
-        """How many nodes are below no leaf switch and in no block, where Slurm is told of the network."""
+        """How many GPU nodes are below no leaf switch and in no block, where Slurm is told of the network."""
         known = self.known
         if isinstance(known, Unread) or not known.value:
             return known if isinstance(known, Unread) else Read(0, known.evidence, known.note)
@@ -68,8 +68,15 @@ class Topology:
         if isinstance(places, Unread):
             return places
         placed = {node for place in places.value if place.level == 0 for node in place.nodes}
-        lost = [node.name for node in self._nodes if self._name(node) not in placed]
+        gpu_nodes = [node for node in self._nodes if not self._is_without_gpus(node)]
+        lost = [node.name for node in gpu_nodes if self._name(node) not in placed]
         return Read(len(lost), places.evidence, f"of no leaf: {first_of(lost)}" if lost else "")
+
+    def _is_without_gpus(self, node: Node) -> bool:
+        """Tell whether a node surely has no GPUs: by its own bus, and by what Slurm was told of it."""
+        known, on_bus = self._slurm.find(node.name), node.gpus_on_bus
+        given = known.gpus if known is not None else None
+        return all(isinstance(count, Read) and count.value == 0 for count in (on_bus, given))
 
     @property
     def leaves(self) -> Fact[int]:
