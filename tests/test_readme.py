@@ -1,4 +1,4 @@
-"""The README tells of what there is: targets, options, consents, commands, phases, ClusterMAX's criteria."""
+"""README and changes tell of what there is: targets, options, consents, commands, phases, criteria."""
 
 from __future__ import annotations
 
@@ -61,3 +61,12 @@ def test_it_names_the_phases() -> None:
     there = {check.id.partition(".")[0] for check in load_suite(ROOT).catalog.checks.values()}
     assert there == {phase for phase in ("audit", "perf", "reliability") if f"\n| `{phase}` | " in README}
     assert ("\n| reliability | *not there yet*" in README) is ("reliability" not in there)
+
+
+def test_each_check_is_new_once() -> None:
+    """Where two add to the changes at once, whole paragraphs may come twice: no check is added twice."""
+    told = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("## Unreleased")[2]
+    added = told.partition("### Tightened")[0]
+    names = re.findall(r"`((?:audit|perf)\.[\w.*]+)`", added)
+    assert names
+    assert sorted(set(names)) == sorted(names)
