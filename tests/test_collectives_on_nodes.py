@@ -14,7 +14,7 @@ from nodes import Rack, needs
 from sshd import Access
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
 pytestmark = needs("sshd", "ssh", "ssh-keygen", "tc")
 pytest.importorskip("torch", reason="torch is not installed: pip install torch==2.13.0")
@@ -24,15 +24,20 @@ SLOW = "n2"
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Run the checks of collectives on three nodes, of which one sends at 100 Mbit/s."""
-    folder = tmp_path_factory.mktemp("collectives")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Run the checks of collectives on three nodes, of which one sends at 200 Mbit/s."""
+    shape = ["rate", "200mbit", "burst", "256kb", "limit", "16mb"]
+    command = ["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", *shape]
+    return judged(tmp_path_factory.mktemp("slow"), lambda rack: rack[SLOW].run(*command))
+
+
+def judged(folder: Path, spoil: Callable[[Rack], object]) -> dict[str, Any]:
+    """Run the checks on three nodes of a rack after one thing was done to it; gives the results."""
     with Rack(folder, "login", "n1", "n2", "n3") as rack:
         access = Access.create(folder)
         for name in ("n1", "n2", "n3"):
             access.serve(rack[name])
-        shape = ["rate", "200mbit", "burst", "256kb", "limit", "16mb"]
-        rack[SLOW].run("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", *shape)
+        spoil(rack)
         site = folder / "site.toml"
         site.write_text(
             '[cluster]\nname = "three"\n[[pool]]\nname = "all"\nnodes = "n[1-3]"\n'
@@ -45,7 +50,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]
         environment = {**os.environ, "PYTHONPATH": path}
         done = rack["login"].run(sys.executable, "-m", "pytest", *words, *how, env=environment, check=False)
         assert (run / "results.json").exists(), done.stdout + done.stderr
-        yield json.loads((run / "results.json").read_text())
+        found: dict[str, Any] = json.loads((run / "results.json").read_text())
+        return found
 
 
 def rows(results: dict[str, Any], check: str, metric: str) -> dict[str, Any]:
@@ -89,3 +95,45 @@ def test_a_curve_is_drawn_over_all_sizes(results: dict[str, Any]) -> None:
 
     assert len(sizes) == 4 * 12
     assert {"8 B", "16 GiB"} <= {size for _, size in sizes}
+
+
+# Run on the login node: first contact of three nodes, with a patience of seconds in place of minutes.
+CONTACT = """
+import json, sys
+from pathlib import Path
+from types import SimpleNamespace
+from gpuassay.judge.catalog import load_catalog
+from gpuassay.judge.reach import SshReach
+from gpuassay.measure import errand
+from gpuassay.measure.collectives import Collectives
+from gpuassay.target import Job
+from gpuassay.target.progress import Tally
+from gpuassay.target.ssh import Ssh
+root, config = Path(sys.argv[1]), sys.argv[2]
+args = load_catalog(root / "thresholds.toml", root / "advisories.toml").measurements["first_contact"].args
+nodes = [SimpleNamespace(name=name, gpus=()) for name in ("n1", "n2", "n3")]
+order = Collectives().order({**args, "patience_s": 6}, nodes)
+job = Job("contact", errand.ARGV, ("n1", "n2", "n3"), feed=errand.pack(order), deadline_s=100.0)
+ssh = Ssh(job.nodes, SshReach(config=config, python=sys.executable))
+found = ssh.run(job, Tally(3, lambda _line: None))
+print(json.dumps({node: json.loads(item.out) for (node, _), item in found.items()}))
+"""
+
+
+def test_two_nodes_that_cannot_reach_each_other_are_named_and_the_rest_is_let_go(tmp_path: Path) -> None:
+    """Each has a way to the first node, so all of them start; the pair without a way is told by its names."""
+    with Rack(tmp_path, "login", "n1", "n2", "n3") as rack:
+        access = Access.create(tmp_path)
+        for name in ("n1", "n2", "n3"):
+            access.serve(rack[name])
+        rack["n2"].run("ip", "route", "add", "blackhole", f"{rack['n3'].address}/32")
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        words = [sys.executable, "-c", CONTACT, str(ROOT), str(access.config)]
+        done = rack["login"].run(*words, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+
+    broken = told["n2"].get("broken", "") + told["n3"].get("broken", "")
+    assert "first contact of n2/0 with n3/0" in broken or "first contact of n3/0 with n2/0" in broken
+    assert "first contact of n" in told["n1"]["ended"]
+    assert "broken" not in told["n1"]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # "Channel 00/0 : 1[1] -> 9[1] [send] via NET/IB/1/GDRDMA", "… via P2P/MNNVL", "… via SHM/direct/direct".
 _VIA = re.compile(r"\bvia (?P<way>NET/[\w.\-]+|P2P/[\w/.\- ]*|SHM\b|COLLNET\b|NVLS\b)(?P<rest>\S*)")
 _NETWORK = re.compile(r"\bUsing network (?P<name>[\w .\-]+)")
-_PLUGIN = re.compile(r"(?:Loaded net plugin|Loaded plugin|NET/Plugin: Loaded)\s+(?P<name>[\w.\-]+)")
+_PLUGIN = re.compile(r"\b[Ll]oaded (?:external )?(?:net(?:work)? )?plugin (?P<name>[\w.\-]+)")
 _VERSION = re.compile(r"\b(?:NCCL|RCCL) version:? (?P<version>[0-9][\w.+\-]*)")
 _NVLS = re.compile(r"NVLS (?:comm|multicast support is (?:not )?available)|Connected NVLS tree|NVLS tree")
 _MNNVL = re.compile(r"\bMNNVL (?P<on>[01])\b")
