@@ -78,5 +78,8 @@ def test_what_is_no_answer(start: Start, tmp_path: Path) -> None:
     (lost,) = asked(tmp_path / "gone")
     assert (lost.status, lost.id) == ("failed", "client")
     assert isinstance(Stranger(Evidence([lost])).answered, Unread)  # type: ignore[arg-type]
+    some = Item(PATHS[0], 1, out=b'{"status": 403}')
+    for few in ([], [some]):
+        assert isinstance(Stranger(Evidence(few)).answered, Unread)  # type: ignore[arg-type]
     garbled = Item("x", 1, out=b"[]")
     assert isinstance(Stranger(Evidence([garbled])).answered, Unread)  # type: ignore[arg-type]

@@ -181,3 +181,15 @@ def test_any_answer() -> None:
     for document in documents:
         item = Item("class/x", 1, out=json.dumps(document).encode())
         assert isinstance(SharedClaims(Evidence([item])).proven, Unread)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("nodes", [("gpu1", "gpu1"), ("gpu1",), ("", "")])
+def test_pods_that_were_not_on_two_nodes_prove_nothing(nodes: tuple[str, ...]) -> None:
+    """A volume that is local to one node is shared by all pods there."""
+    pods = [{"node": node, "state": "ended", "wrote": True, "read_other": True} for node in nodes]
+    told = {"provisioner": "x.csi", "claim": {"phase": "Bound"}, "pods": pods}
+    item = Item("class/x", 1, out=json.dumps(told).encode())
+    found = SharedClaims(Evidence([item]))  # type: ignore[arg-type]
+    assert isinstance(found.proven, Unread)
+    assert "no two nodes" in found.proven.why
+    assert found.pretended.value == 0  # type: ignore[union-attr]

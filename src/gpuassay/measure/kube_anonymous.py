@@ -55,6 +55,9 @@ class Stranger:
                 given.append(item.id)
             elif status.value not in _REFUSED:
                 return Unread("failed", f"{item.id}: HTTP {status.value} is neither yes nor no", evidence)
+        missing = sorted({*PATHS} - {item.id for item in self._evidence.items})
+        if missing:
+            return Unread("failed", f"no answer to {', '.join(missing)} was recorded", evidence)
         return Read(len(given), evidence, ", ".join(given))
 
 

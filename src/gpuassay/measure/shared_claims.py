@@ -108,7 +108,12 @@ def outcome(told: Record) -> Outcome:
             return Outcome("unknown", f"{by}, not tried: {text(told, key)}")
     claim, pods = told.record("claim"), records(told, "pods")
     if pods and all(_is_met(pod) for pod in pods):
-        return Outcome("proven", by)
+        nodes = {text(pod, "node") for pod in pods} - {""}
+        if len(nodes) > 1:
+            return Outcome("proven", by)
+        return Outcome(
+            "unknown", f"{by}, not told: no two nodes, only {', '.join(nodes) or 'none'}, had a pod"
+        )
     stuck = [_stuck(pod) for pod in pods if not _is_met(pod)]
     told_all = pods and text(claim, "phase")
     if not told_all or any(not _is_storage(pod) for pod in pods if not _is_met(pod)):
