@@ -78,7 +78,8 @@ def test_a_killed_job_that_said_nothing_proves_nothing() -> None:
         evidence({"killed": Item("", 0, "failed", exit=137, out=b"held=no\n"), "look": "left=2\n"})
     )
 
-    assert unread(silent.left_processes).kind == "failed"
+    ended = KilledTrial(evidence({"killed": Item("", 0, out=b"held=yes\n"), "look": "left=0\n"}))
+    assert unread(silent.left_processes).kind == unread(ended.left_processes).kind == "failed"
     assert value(heard.left_processes) == 2
     assert unread(heard.gpu_programs).kind == "denied"
 

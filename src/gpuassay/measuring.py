@@ -50,8 +50,11 @@ class Measure:
         run: Run | None = None,
         allowed: frozenset[str] = frozenset(),
     ) -> None:
-        """Take what may be measured, where, and the levels that the user has consented to."""
-        self._services = site.services
+        """Take what may be measured, where, and the levels that the user has consented to.
+
+        ``services_then`` are those that were declared when it was recorded; others may be now.
+        """
+        self._services = self.services_then = site.services
         self._measurements = site.catalog.measurements
         self._nodes = self._asked_of = [node for node in nodes if node.silence is None]
         self._applies = True
@@ -135,6 +138,9 @@ class Measure:
             finally:
                 write_sums(self._recording)
             found = read_survey(self._recording, measurement.name)
+        elif self.services_then.asked_at(measurement.tool) != self._services.asked_at(measurement.tool):
+            why = "was asked of another service than this site file declares: measure that one"
+            raise NotMeasuredError(f"{measurement.name} {why}")
         if any({**item.asked, **asked} != item.asked for item in found.items):
             raise NotMeasuredError(f"{measurement.name} was made by another method in this recording")
         return list(survey.read(measurement.args, found))

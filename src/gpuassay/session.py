@@ -20,11 +20,13 @@ from gpuassay.facts import fleet as read_fleet
 from gpuassay.facts.standing import scheduled_out
 from gpuassay.gathering import runner
 from gpuassay.judge.bench import Bench
+from gpuassay.judge.config import ConfigError
 from gpuassay.judge.names import folded
 from gpuassay.judge.needs import Needs
 from gpuassay.judge.observe import Observe
+from gpuassay.judge.services import Services
 from gpuassay.judge.settle import applies_to, settle
-from gpuassay.judge.site import Site, load_site, undeclared
+from gpuassay.judge.site import Site, load_services, load_site, undeclared
 from gpuassay.measuring import Measure, NotMeasuredError
 from gpuassay.report import results as report
 from gpuassay.suite import THRESHOLDS, Suite, SuiteError, load_suite
@@ -149,6 +151,8 @@ def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Sessi
     bench = Bench(suite.catalog, site, fleet.nodes, needs, request.profile)
     run = None if request.recording else runner(request, site, RunFolder(folder.parent))
     measure = Measure(site, fleet.nodes, folder, run, request.allow)
+    if request.site is not None and recording.site_text is not None:
+        measure.services_then = _services_of(folder / "site.toml")
     stamps = (*_stamps(request, recording, site), *(before.stamps() if before else ()))
     return Session(request, suite, recording, fleet, bench, measure, stamps, before)
 
@@ -237,6 +241,14 @@ def _site(request: Request, recording: Recording, folder: Path, suite: Suite) ->
         if recording.site_text is not None
         else undeclared(suite.catalog)
     )
+
+
+def _services_of(recorded: Path) -> Services:
+    """Give the services that the recorded site file declares, which may not be the one that is judged by."""
+    try:
+        return load_services(recorded)
+    except ConfigError:  # nobody can tell what was asked then
+        return Services()
 
 
 def _stamps(request: Request, recording: Recording, site: Site) -> list[tuple[str, str]]:

@@ -207,6 +207,10 @@ class KilledTrial:
         if killed is None or b"held=" not in killed.out:
             asked = take(self._evidence, KILLED)
             return asked if isinstance(asked, Unread) else Unread("garbled", "the first job said nothing")
+        if killed.status == "ok":
+            return Unread(
+                "failed", "the first job was to be killed, and ended well", self._evidence.ref(killed)
+            )
         shown = text(self._evidence, LOOK)
         if isinstance(shown, Unread):
             return shown

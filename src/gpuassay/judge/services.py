@@ -87,6 +87,12 @@ class Services:
     monitoring: Monitoring | None = None
     reach: Reach = field(default_factory=Reach)
 
+    def asked_at(self, survey: str) -> tuple[object, ...]:
+        """Give the place at which a survey asks, if the site file names it: its answers are of that place."""
+        if survey == "s3" and self.s3 is not None:
+            return self.s3.endpoint, self.s3.bucket
+        return (getattr(self.monitoring, survey, ""),)
+
     def has(self, service: str) -> bool:
         """Tell whether a word of ``SERVICES`` is declared."""
         if service == "shared_storage":

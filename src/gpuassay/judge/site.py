@@ -179,6 +179,11 @@ def load_site(path: Path, catalog: Catalog) -> Site:
     return replace(site, services=replace(site.services, reach=site.reach))
 
 
+def load_services(path: Path) -> Services:
+    """Read the services of a site file, whatever else is wrong with it; no TOML raises ConfigError."""
+    return read_services(Table(parse(read(path), path.name), Place(path.name), []))
+
+
 def _overrides(section: Table, catalog: Catalog) -> Mapping[str, Mapping[str, Limit]]:
     overrides = {}
     for check, table in section.tables():
