@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from gpuassay.session import Request, context, prepare
 from recorded.build import build
-from recorded.judge import ROOT
+from recorded.judge import ROOT, judge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,3 +27,18 @@ def test_what_a_scheduler_holds_back_bars_the_tier_unless_a_contract_counts(tmp_
     [why] = barred("")
     assert why.startswith("gpu004 is held out of service by the scheduler")
     assert barred("contracted = 4") == []
+
+
+def test_a_cluster_of_which_every_node_is_held_back_passes_nothing(tmp_path: Path) -> None:
+    """Nobody is left to judge, which is an error of every check, and the reason says where they all are."""
+    drained = tmp_path / "recording"
+    shutil.copytree(ROOT / "fixtures/recorded/slurm-b200-4/recording", drained)
+    told = (drained / "cluster.jsonl").read_text()
+    (drained / "cluster.jsonl").write_text(told.replace("State=IDLE", "State=IDLE+DRAIN"))
+    found = judge(drained)
+
+    asked_by_rating = {"skip"}  # the checks that only a profile asks for
+    assert {*found.verdicts.values()} - asked_by_rating == {"error"}
+    assert found.results["tier"]["state"] == "unavailable"
+    why = found.results["checks"]["audit.hardware.gpu_count"]["reason"]
+    assert why == "there is no node to judge: all 4 are out of service"

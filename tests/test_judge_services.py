@@ -38,6 +38,7 @@ def test_an_address_that_could_hold_a_secret_is_a_mistake(address: str) -> None:
 
     assert [str(one).partition(":")[0] for one in mistakes] == ["site.toml"]
     assert "[monitoring] grafana" in str(mistakes[0])
+    assert not any(word in str(mistakes[0]) for word in ("user:", "password@", "token@", "secret"))
 
 
 def test_a_token_holds_for_all_services_that_have_none_of_their_own() -> None:
@@ -93,3 +94,13 @@ def test_a_key_itself_is_refused(key: str) -> None:
     assert "does not belong into a site file" in str(mistakes[0])
     assert secret not in str(mistakes[0])
     assert read_storage(s3={"endpoint": "https://s3.example.com", key: "S3_KEY"})[1] == []
+
+
+@pytest.mark.parametrize("terabytes", [0, -1])
+def test_a_capacity_is_more_than_nothing(terabytes: int) -> None:
+    """Every file system would hold what was bought."""
+    mistakes: list[Mistake] = []
+    mount = {"path": "/home", "role": "home", "capacity_tb": terabytes}
+    read_services(Table({"mount": [mount]}, Place("site.toml"), mistakes))
+
+    assert "capacity_tb: expected a number above 0" in str(mistakes[0])

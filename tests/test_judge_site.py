@@ -218,6 +218,11 @@ def test_digest(tables: Catalog, tmp_path: Path) -> None:
 
 
 MISTAKES = [
+    (
+        "contracted = 2",
+        "contracted = 0",
+        "[[pool]] 1 contracted: expected a whole number, 1 or more; found 0",
+    ),
     ('name = "here"\n', "", "[cluster] name: is missing; expected a text in quotes"),
     (
         'provider = "somebody"',

@@ -23,6 +23,8 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 D = TypeVar("D")
 
+# Parts of an address that may hold a secret: what stands before its host, and what comes after its path.
+_USER, _QUERY = re.compile(r'(?<=://)[^/@\s"]+@'), re.compile(r'(://[^\s"?#]*)[?#][^\s"]*')
 _LONGEST_SHOWN = 60
 
 
@@ -261,6 +263,7 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """Write a TOML value much as it stood in the file, on one line and not too long."""
+    """Write a TOML value much as it stood in the file: one short line, without the secrets of an address."""
     text = json.dumps(value, default=str, ensure_ascii=False)
+    text = _QUERY.sub(r"\1…", _USER.sub("…@", text))
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"

@@ -94,6 +94,8 @@ def _read_pool(table: Table, catalog: Catalog) -> Pool:
         ports=ports,
         contract={name: value for name, value in contract.items() if value is not None},
     )
+    if table.data.get("contracted") == 0:  # then no fault would ever be one too many
+        table.wrong("contracted", "expected a whole number, 1 or more; found 0")
     if (pool.accelerator or pool.gpus) and "gpu" in catalog.needs and "gpu" not in pool.has:
         table.wrong("has", 'expected "gpu" too, for this pool declares accelerators')
     if {"nvme_drives", "nvme_tb"} & pool.contract.keys() and "nvme" not in pool.has:

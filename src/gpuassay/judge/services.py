@@ -125,6 +125,14 @@ def _exporter(value: object) -> str:
     return text
 
 
+def _capacity(value: object) -> float:
+    number = NUMBER.read(value)
+    if number <= 0:
+        raise ValueError
+    return number
+
+
+_CAPACITY = Kind("a number above 0", _capacity, 1.0)
 ADDRESS = Kind("an address such as https://prometheus.example.com", _address, "")
 _EXPORTER = Kind("a port and a path such as :9400/metrics", _exporter, "")
 
@@ -147,7 +155,7 @@ def _mount(table: Table) -> Mount:
         path=path.rstrip("/") or "/",
         role=role,
         shared=table.take("shared", FLAG, role != "local"),
-        capacity_tb=table.take("capacity_tb", NUMBER, None),
+        capacity_tb=table.take("capacity_tb", _CAPACITY, None),
     )
     table.close()
     return mount
@@ -160,7 +168,7 @@ def _s3(table: Table) -> S3:
         table.need("endpoint", ADDRESS),
         **words,
         **keys,
-        capacity_tb=table.take("capacity_tb", NUMBER, None),
+        capacity_tb=table.take("capacity_tb", _CAPACITY, None),
         addressing=table.take("addressing", word(("path", "virtual")), "path"),
     )
     table.close()

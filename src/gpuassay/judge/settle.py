@@ -199,7 +199,9 @@ class _Settling:
                 reason = f"the {self.bench.profile} profile requires {need}, and no node has it"
                 return CheckResult(Verdict.FAIL, reason, (Row("", "", "", Verdict.FAIL, reason),))
         if not self.standing:
-            return CheckResult(Verdict.ERROR, "there is no node to judge")
+            out = self.bench.site.out_nodes
+            why = f": all {len(out)} are out of service" if out else ""
+            return CheckResult(Verdict.ERROR, f"there is no node to judge{why}")
         grounds = Counter(standing.reason for standing in self.standing.values())
         reason = "; ".join(
             f"{ground} ({count} nodes)" if count > 1 else ground for ground, count in grounds.items()
