@@ -25,6 +25,7 @@ MOST_BYTES = 256 * MIB
 _GRACE_S = 5.0  # a probe that is told to stop ends its children first, which may take 3 s
 _CHUNK = 1 << 16
 _LAST_WORDS = 1 << 12
+_LAST_WORDS_S = 0.2  # what was written before the end is there to be read, unless others hold it open
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,9 @@ class Command:
         try:
             async with self._running(feed, last_words) as process:
                 ending = await _listen(process, deadline_s, take)
+                if ending is None:  # it is about to say how it ended, and shall not be told to stop before
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(process.wait(), _GRACE_S)
         except OSError as error:
             return Ending("failed", f"could not be started: {self.argv[0]}: {error.strerror}")
         if ending is None:
@@ -98,6 +102,7 @@ class Command:
             # One that blocks while it writes takes no notice of a signal, nor do we of its end.
             helpers.append(asyncio.create_task(_keep_tail(process.stdout, bytearray())))
             await _end(process)
+            await asyncio.wait(helpers, timeout=_LAST_WORDS_S)
             for helper in helpers:
                 helper.cancel()
 
