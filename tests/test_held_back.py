@@ -25,7 +25,7 @@ def test_what_a_scheduler_holds_back_bars_the_tier_unless_a_contract_counts(tmp_
         return bars
 
     [why] = barred("")
-    assert why.startswith("gpu004 is held out of service by the scheduler")
+    assert why.startswith("the scheduler holds gpu004 out of service, and the site file does not say")
     assert barred("contracted = 4") == []
 
 

@@ -263,8 +263,8 @@ def _stamps(request: Request, recording: Recording, site: Site) -> list[tuple[st
         stamps.append(("re-declared", "judged by another site file than the one in the recording"))
     held = [node for node in site.held_back if (pool := site.pool_of(node)) and pool.contracted is None]
     if held:
-        why = "is held out of service by the scheduler, and the site file does not say by contracted how many"
-        stamps.append(("held back", f"{folded(held)} {why} nodes of its pool have to be healthy"))
+        why = "and the site file does not say by contracted how many nodes of the pool have to be healthy"
+        stamps.append(("held back", f"the scheduler holds {folded(held)} out of service, {why}"))
     if request.thresholds is not None:
         stamps.append(("other thresholds", "judged by other numbers than the suite's own"))
     if site.relaxed:
