@@ -46,6 +46,14 @@ def limit(**table: Any) -> Limit:
 
 
 CASES: list[tuple[dict[str, Any], Scalar, Scalar | None, Verdict, str]] = [
+    ({**RATIO, "doubt_above": 1.6}, 1600.0, 1000, Verdict.PASS, ""),
+    (
+        {**RATIO, "doubt_above": 1.6},
+        1601.0,
+        1000,
+        Verdict.ERROR,
+        "is 1601, not believed above 1.60 of 1000: it was measured wrongly",
+    ),
     ({"fail_below": 1.0, "of": "subject.lanes"}, 8, 16, Verdict.FAIL, "is 8, fails below 1.00 of 16 (0.50)"),
     ({"fail_below": 1.0, "of": "subject.lanes"}, 16, 16, Verdict.PASS, ""),
     ({"fail_below": 1, "unit": "GPUs"}, 0, None, Verdict.FAIL, "is 0 GPUs, fails below 1"),

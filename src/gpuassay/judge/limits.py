@@ -182,7 +182,10 @@ def _bands(table: Table, _: Mapping[str, Advisory]) -> Rule:
     beyond = table.take("beyond", NUMBER, None)
     if beyond is not None and (beyond <= 0 or of is None or of.root != "pool"):
         table.wrong("beyond", 'expected a number above 0, beside of = "pool.median"')
-    return Bands(bounds, of, beyond)
+    doubt = table.take("doubt_above", NUMBER, None)
+    if doubt is not None and doubt <= max(bounds.values(), default=0.0):
+        table.wrong("doubt_above", "expected more than every bound beside it")
+    return Bands(bounds, of, beyond, doubt)
 
 
 def _is(table: Table, _: Mapping[str, Advisory]) -> Rule:

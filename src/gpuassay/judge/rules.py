@@ -97,6 +97,7 @@ class Bands:
     bounds: Mapping[str, float]
     of: Reference | None = None
     beyond: float | None = None  # of a pool: only what lies this many robust deviations away can be outside
+    doubt_above: float | None = None  # no such thing can: what is above was measured wrongly, and is an error
 
     @property
     def text(self) -> str:
@@ -106,12 +107,18 @@ class Bands:
             for level, side, bound in self._worst_first()
         ]
         beyond = f", if beyond {show(self.beyond)} robust deviations" if self.beyond else ""
-        return ", ".join(said) + (f" of {self.of}" if self.of else "") + beyond
+        doubt = f", not believed above {self._written(self.doubt_above)}" if self.doubt_above else ""
+        return ", ".join(said) + doubt + (f" of {self.of}" if self.of else "") + beyond
 
     def find(self, value: object, reference: Scalar | None) -> Finding | None:
         """Name the worst bound that the value breaks."""
         number = _number(value)
         base = 1.0 if self.of is None else self._base(reference)
+        if self.doubt_above and number / base > self.doubt_above:
+            known = f" of {show(reference)}" if self.of else ""
+            raise Ungradable(
+                f"not believed above {self._written(self.doubt_above)}{known}: it was measured wrongly"
+            )
         for level, side, bound in self._worst_first():
             if number / base < bound if side == "below" else number / base > bound:
                 phrase, shown = f"{_SAYS[level]} {side} {self._written(bound)}", ""
@@ -127,6 +134,8 @@ class Bands:
         if not isinstance(other, Bands) or self.of != other.of:
             return False
         if (self.beyond or 0.0) > (other.beyond or 0.0):
+            return False
+        if (self.doubt_above or math.inf) > (other.doubt_above or math.inf):
             return False
         mine, theirs = self.reach(), other.reach()
         pairs = zip(mine, theirs, strict=True)
