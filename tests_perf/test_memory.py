@@ -14,7 +14,7 @@ def test_bandwidth(measure: Measure, observe: Observe) -> None:
     """
     for gpu in measure("memory"):
         observe(gpu, copy_gbps=gpu.copy_gbps, triad_gbps=gpu.triad_gbps, read_gbps=gpu.read_gbps)
-        observe(gpu, against_pool=gpu.triad_gbps, wrong=gpu.wrong)
+        observe(gpu, of_rated=gpu.triad_gbps, against_pool=gpu.triad_gbps, wrong=gpu.wrong)
 
 
 def test_gemv(measure: Measure, observe: Observe) -> None:
