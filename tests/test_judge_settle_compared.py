@@ -262,3 +262,11 @@ def test_platinum_is_capped_by_a_pass_that_is_not_good_enough() -> None:
     for value, capped in ((9, False), (8, True)):
         found = judged(on, values(NODES[:1], value))
         assert (found.verdict, found.caps_at_gold) == (Verdict.PASS, capped)
+
+
+@pytest.mark.parametrize("value", [math.nan, Unread("garbled", "no number"), 200.0])
+def test_what_is_no_value_binds_where_only_the_figure_is_provisional(value: object) -> None:
+    """What nobody can believe is no pass beside a sound value: the figure is in doubt, not the measuring."""
+    limit = '{ fail_below = 0.9, doubt_above = 1.5, of = "accelerator.guessed", provisional = true }'
+    on = bench(table(f"value = {limit}\nother = {{ is = 1 }}"), NODES[0])
+    assert judged(on, [(gpu("n1"), {"value": value, "other": 1})]).verdict is Verdict.ERROR

@@ -102,7 +102,8 @@ class Grading:
         if limit is None:
             return _row(seen, Verdict.ERROR, f"{self._check.id} has no limit for {seen.metric}")
         if isinstance(fact, Unread):
-            return replace(self._unread(seen, fact), provisional=limit.provisional)
+            # What is provisional is the figure, not the measuring: what is no value binds.
+            return replace(self._unread(seen, fact), provisional=limit.provisional and fact.kind != "garbled")
         product = self._bench.accelerator(seen.subject.models) if self._check.over == "gpu" else None
         if isinstance(product, Unread):
             return _row(seen, Verdict.ERROR, product.why)
@@ -121,6 +122,7 @@ class Grading:
             and grade.verdict is not Verdict.ERROR
         ):
             grade = Grade(Verdict.PASS, reference=grade.reference)
+        provisional = limit.provisional or bool(reference and reference.note == "provisional")
         reason = f"{seen.metric} {grade.reason}" if grade.reason else ""
         if fact.note and grade.verdict is not Verdict.PASS:
             reason = f"{reason} — {fact.note}"
@@ -135,7 +137,7 @@ class Grading:
             evidence=fact.evidence,
             at=seen.at,
             caps_at_gold=grade.caps_at_gold,
-            provisional=limit.provisional or bool(reference and reference.note == "provisional"),
+            provisional=provisional and grade.verdict is not Verdict.ERROR,
         )
 
     def _unread(self, seen: Observation, fact: Unread) -> Row:
