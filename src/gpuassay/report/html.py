@@ -46,7 +46,9 @@ def page_environment(style: str, script: str) -> Environment:
         script=Markup(script),  # noqa: S704 - our own file, not data
         policy=f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}",
     )
-    environment.filters.update(shorten=places.shorten, value=words.value, sentence=words.sentence)
+    environment.filters.update(
+        by_cause=view.by_cause, shorten=places.shorten, value=words.value, sentence=words.sentence
+    )
     return environment
 
 

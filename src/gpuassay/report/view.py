@@ -113,6 +113,14 @@ def sick(results: Results, entry: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def by_cause(entries: Iterable[Mapping[str, str]]) -> list[list[Mapping[str, str]]]:
+    """Put together the checks that one cause holds back, such as a silent node, in the order of the first."""
+    causes = defaultdict(list)
+    for entry in entries:
+        causes[entry["verdict"], entry["reason"]].append(entry)
+    return list(causes.values())
+
+
 def outcome(check: Check) -> str:
     """Say how many observations came out how: ``1 fail, 31 pass``."""
     return ", ".join(f"{n:,} {words.VERDICTS[key].label.lower()}" for key, n in words.tally(check["counts"]))
