@@ -8,7 +8,7 @@ from gpuassay.evidence.item import Item
 from gpuassay.facts.kube_words import text
 from gpuassay.facts.source import document
 from gpuassay.judge.fact import Read, Unread
-from gpuassay.measure.kube_volumes import what_lacks
+from gpuassay.measure.kube_volumes import PAIR, what_a_pair_lacks
 from gpuassay.measure.shared_claims import left_behind
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gpuassay.evidence.recording import NodeEvidence
     from gpuassay.judge.fact import Fact, Scalar
     from gpuassay.judge.services import Services
-
-_TWO = 2
 
 
 class Denied:
@@ -68,7 +66,7 @@ class KubePolicy:
         self, services: Services, nodes: Sequence[str], args: Mapping[str, Scalar], deadline_s: float
     ) -> Iterator[Item]:
         """Try it between the first two of ``nodes``; each part may take ``seconds``."""
-        lack = what_lacks(services.reach.kubernetes) or ("" if len(nodes) >= _TWO else "it takes two nodes")
+        lack = what_a_pair_lacks(services.reach.kubernetes, nodes)
         if lack:
             yield Item("trial", 0, status="denied", why=lack)
             return
@@ -79,7 +77,7 @@ class KubePolicy:
         yield from carry_out(
             services.reach.kubernetes,
             deadline_s,
-            lambda api, run: DenyTrial(api, run, nodes[:_TWO], seconds),
+            lambda api, run: DenyTrial(api, run, nodes[:PAIR], seconds),
         )
 
     def read(self, args: Mapping[str, Scalar], evidence: NodeEvidence) -> Sequence[Denied]:  # noqa: ARG002

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuassay.judge.reach import KubernetesReach
     from gpuassay.judge.services import Services
 
-_TWO = 2
+PAIR = 2
 _INSTALL = "the Kubernetes client is not installed where the suite runs: pip install 'gpuassay[kubernetes]'"
 _NO_IMAGE = "no image is named for pods: write image in [kubernetes] of the site file"
 
@@ -33,7 +33,7 @@ class KubeVolumes:
         self, services: Services, nodes: Sequence[str], args: Mapping[str, Scalar], deadline_s: float
     ) -> Iterator[Item]:
         """Try each class on the first two of ``nodes``; ``size`` is what is claimed of each."""
-        lack = what_lacks(services.reach.kubernetes) or ("" if len(nodes) >= _TWO else "it takes two nodes")
+        lack = what_a_pair_lacks(services.reach.kubernetes, nodes)
         if lack:
             yield Item("trial", 0, status="denied", why=lack)
             return
@@ -43,12 +43,17 @@ class KubeVolumes:
         yield from carry_out(
             services.reach.kubernetes,
             deadline_s,
-            lambda api, run: StorageTrial(api, run, nodes[:_TWO], size, seconds),
+            lambda api, run: StorageTrial(api, run, nodes[:PAIR], size, seconds),
         )
 
     def read(self, args: Mapping[str, Scalar], evidence: NodeEvidence) -> Sequence[SharedClaims]:  # noqa: ARG002
         """Read what came of all classes together."""
         return [SharedClaims(evidence)] if evidence.answered else []
+
+
+def what_a_pair_lacks(reach: KubernetesReach, nodes: Sequence[str]) -> str:
+    """Say what is missing to start a pod on each of two nodes."""
+    return what_lacks(reach) or ("" if len(nodes) >= PAIR else "it takes two nodes")
 
 
 def what_lacks(reach: KubernetesReach) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpuassay.judge.names import natural
 from gpuassay.report import words
 from gpuassay.report.places import shorten
+from gpuassay.report.strips import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,16 +23,6 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 8.0, 8.0, 22.0
 _UNITS = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
 _MOST_LABELS, _LABEL_WIDTH = 5, 70.0
 _FEWEST = 2  # points of a curve
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One size."""
-
-    x: float
-    y: float
-    verdict: str
-    words: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ WIDTH, HEIGHT, MARGIN = 600.0, 132.0, 8.0
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One GPU, or the slowest of some."""
+    """A value in a picture: one GPU or the slowest of some, or one size on a curve."""
 
     x: float
     y: float
