@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from typing import TYPE_CHECKING
 
 from gpuassay.facts.alertmanager import Alertmanager
-from gpuassay.measure.http import Question, ask
+from gpuassay.measure.http import Question, ask, door
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,10 +33,10 @@ class AlertmanagerSurvey:
     ) -> Iterator[Item]:
         """Ask for its status, with the token and without."""
         until = time.monotonic() + deadline_s
-        where = services.monitoring
-        if where is None or not where.alertmanager:
+        where = door(services, "alertmanager")
+        if where is None:
             return
-        base, token = where.alertmanager, os.environ.get(where.tokens.get("alertmanager", ""), "")
+        base, token = where
         questions = [
             Question("anonymous", base + _STATUS, keep=receivers),
             Question("receivers", base + _STATUS, token, keep=receivers),

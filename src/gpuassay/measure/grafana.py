@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from urllib.parse import quote
 
 from gpuassay.facts.dashboards import panels
 from gpuassay.facts.grafana import Grafana, panel_id
-from gpuassay.measure.http import Question, ask
+from gpuassay.measure.http import Question, ask, door
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,15 +34,10 @@ class GrafanaSurvey:
     ) -> Iterator[Item]:
         """Ask what there is; then for each dashboard; then what the panels over GPUs ask."""
         until = time.monotonic() + deadline_s
-        where = services.monitoring
-        if where is None or not where.grafana:
+        where = door(services, "grafana")
+        if where is None:
             return
-        asker = _Asker(
-            where.grafana,
-            os.environ.get(where.tokens.get("grafana", ""), ""),
-            float(args["seconds"]),
-            until,
-        )
+        asker = _Asker(*where, float(args["seconds"]), until)
         first = asker.first()
         yield from first
         found = {item.id: _parsed(item.out) for item in first if item.status == "ok"}

@@ -7,19 +7,21 @@ was declared for, and nowhere else. It is no part of what is recorded.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-import httpx2 as httpx
 
 from gpuassay.evidence.item import Item
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import httpx2 as httpx
+
     from gpuassay.evidence.item import Status
+    from gpuassay.judge.services import Services
 
 MOST_BYTES = 32 * 1024**2
 _AT_ONCE = 32
@@ -42,6 +44,15 @@ class Question:
     keep: Callable[[bytes], bytes] | None = None
 
 
+def door(services: Services, monitor: str) -> tuple[str, str] | None:
+    """Give the address of a part of the monitoring and the token for it; None where it is not declared."""
+    where = services.monitoring
+    address: str = getattr(where, monitor, "")
+    if where is None or not address:
+        return None
+    return address, os.environ.get(where.tokens.get(monitor, ""), "")
+
+
 def ask(questions: Sequence[Question], each_s: float, until: float) -> list[Item]:
     """Ask all, many at once, and give their answers in order.
 
@@ -52,6 +63,9 @@ def ask(questions: Sequence[Question], each_s: float, until: float) -> list[Item
 
 
 async def _ask(questions: Sequence[Question], each_s: float, until: float) -> list[Item]:
+    # Imported here: most runs ask no service, and need not wait for this at their start.
+    import httpx2 as httpx  # noqa: PLC0415
+
     turn = asyncio.Semaphore(_AT_ONCE)
     async with httpx.AsyncClient(timeout=None, trust_env=False, follow_redirects=False) as client:
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from urllib.parse import urlencode
 
 from gpuassay.facts import gpu_metrics
 from gpuassay.facts.prometheus import GRAFANA_RULES, Prometheus
-from gpuassay.measure.http import Question, ask
+from gpuassay.measure.http import Question, ask, door
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -59,10 +58,10 @@ class PrometheusSurvey:
     ) -> Iterator[Item]:
         """Ask for each page and each query, and once without the token."""
         until = time.monotonic() + deadline_s
-        where = services.monitoring
-        if where is None or not where.prometheus:
+        where = door(services, "prometheus")
+        if where is None:
             return
-        base, token = where.prometheus, os.environ.get(where.tokens.get("prometheus", ""), "")
+        base, token = where
         questions = [
             Question("anonymous", base + _PAGES["buildinfo"]),
             *(Question(name, base + page, token) for name, page in _PAGES.items()),
@@ -72,10 +71,10 @@ class PrometheusSurvey:
                 for name, query in QUERIES.items()
             ),
         ]
-        if where.grafana:  # it may keep alerts of its own, and answers in the same form
-            key = os.environ.get(where.tokens.get("grafana", ""), "")
-            page = f"{where.grafana}/api/prometheus/grafana/api/v1/rules"
-            questions.append(Question(GRAFANA_RULES, page, key))
+        grafana = door(services, "grafana")
+        if grafana:  # it may keep alerts of its own, and answers in the same form
+            address, key = grafana
+            questions.append(Question(GRAFANA_RULES, f"{address}/api/prometheus/grafana/api/v1/rules", key))
         yield from ask(questions, float(args["seconds"]), until)
 
     def read(self, _args: Mapping[str, Scalar], evidence: NodeEvidence) -> list[Prometheus]:
