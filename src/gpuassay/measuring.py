@@ -81,11 +81,7 @@ class Measure:
             return self._survey(measurement) if self._applies else []
         if not self._asked_of:
             return []
-        found = self._read(measurement)
-        missing = [node for node in self._asked_of if not found[node.name].answered]
-        if missing and (self._run is not None or len(missing) == len(self._asked_of)):
-            self._make(measurement, missing)
-            found = self._read(measurement)
+        found = self._found(measurement, self._asked_of, self._make)
         tool = TOOLS[measurement.tool]
         read = {
             node: tool.read(node.name, measurement.args, *self._answer(measurement, found[node.name]))
@@ -98,12 +94,7 @@ class Measure:
         nodes = [node for node in self._asked_of if node.gpus]
         if not any(node.gpus for node in self._nodes):
             nodes = list(self._nodes)
-        names = [node.name for node in nodes]
-        found = read_measurement(self._recording, measurement.name, names)
-        missing = [node for node in nodes if not found[node.name].answered]
-        if missing and (self._run is not None or len(missing) == len(nodes)):
-            self._put_to_work(measurement, missing)
-            found = read_measurement(self._recording, measurement.name, names)
+        found = self._found(measurement, nodes, self._put_to_work)
         workload = WORKLOADS[measurement.workload]
         asked = workload.asked(measurement.args)
         told = {name: [_told(item, own, asked) for item in own.items] for name, own in found.items()}
@@ -145,8 +136,20 @@ class Measure:
             raise NotMeasuredError(f"{measurement.name} was made by another method in this recording")
         return list(survey.read(measurement.args, found))
 
-    def _read(self, measurement: Measurement) -> Mapping[str, NodeEvidence]:
-        return read_measurement(self._recording, measurement.name, [node.name for node in self._asked_of])
+    def _found(
+        self,
+        measurement: Measurement,
+        nodes: Sequence[Node],
+        make: Callable[[Measurement, Sequence[Node]], None],
+    ) -> Mapping[str, NodeEvidence]:
+        """Read what there is of these nodes, once what is missing has been made."""
+        names = [node.name for node in nodes]
+        found = read_measurement(self._recording, measurement.name, names)
+        missing = [node for node in nodes if not found[node.name].answered]
+        if missing and (self._run is not None or len(missing) == len(nodes)):
+            make(measurement, missing)
+            found = read_measurement(self._recording, measurement.name, names)
+        return found
 
     def _answer(self, measurement: Measurement, evidence: NodeEvidence) -> tuple[Item | Unread, str]:
         item = evidence.item(measurement.name)
