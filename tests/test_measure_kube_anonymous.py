@@ -13,7 +13,7 @@ from gpuassay.judge.reach import KubernetesReach, Reach
 from gpuassay.judge.services import Services
 from gpuassay.measure.kube_anonymous import PATHS, KubeAnonymous, Stranger
 from kubeapi import answers, cluster
-from kubeapi.rig import Start, clusters
+from kubeapi.rig import Answers, Start, clusters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,19 +27,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
         yield start
 
 
-class Evidence:
-    """What a survey brought home."""
-
-    answered = True
-
-    def __init__(self, items: list[Item]) -> None:
-        self.items = items
-
-    def ref(self, item: Item, /) -> str:
-        """Name it."""
-        return f"kube_anonymous#{item.id}"
-
-
 def asked(config: Path) -> list[Item]:
     """Ask with somebody's kubeconfig, whose credentials must not be used."""
     services = Services(reach=Reach(kubernetes=KubernetesReach(kubeconfig=str(config))))
@@ -50,7 +37,7 @@ def test_strangers_are_refused(start: Start, tmp_path: Path) -> None:
     """The token of the kubeconfig is not sent, so the server does not know who asks; nothing else is kept."""
     items = asked(start(cluster.node("gpu1")).kubeconfig(tmp_path / "config"))
     assert [(item.id, json.loads(item.out)) for item in items] == [(path, {"status": 401}) for path in PATHS]
-    (found,) = KubeAnonymous().read({}, Evidence(items))  # type: ignore[arg-type]
+    (found,) = KubeAnonymous().read({}, Answers(items, "kube_anonymous"))  # type: ignore[arg-type]
     assert isinstance(found.answered, Read)
     assert found.answered.value == 0
 
@@ -60,7 +47,7 @@ def test_an_open_server(start: Start, tmp_path: Path) -> None:
     server = start(cluster.node("gpu1"))
     server.faults.append(lambda _verb, path: b'{"items": ["SECRET"]}' if "nodes" in path else None)
     items = asked(server.kubeconfig(tmp_path / "config"))
-    found = Stranger(Evidence(items)).answered  # type: ignore[arg-type]
+    found = Stranger(Answers(items, "kube_anonymous")).answered  # type: ignore[arg-type]
     assert (found, b"SECRET" in b"".join(item.out for item in items)) == (
         Read(1, f"kube_anonymous#{PATHS[-1]}", "/api/v1/nodes"),
         False,
@@ -72,14 +59,14 @@ def test_what_is_no_answer(start: Start, tmp_path: Path) -> None:
     server = start(cluster.node("gpu1"))
     server.faults.append(lambda _verb, _path: answers.missing("pods", "x"))
     config = server.kubeconfig(tmp_path / "config")
-    found = Stranger(Evidence(asked(config))).answered  # type: ignore[arg-type]
+    found = Stranger(Answers(asked(config))).answered  # type: ignore[arg-type]
     assert isinstance(found, Unread)
     assert "HTTP 404 is neither yes nor no" in found.why
     (lost,) = asked(tmp_path / "gone")
     assert (lost.status, lost.id) == ("failed", "client")
-    assert isinstance(Stranger(Evidence([lost])).answered, Unread)  # type: ignore[arg-type]
+    assert isinstance(Stranger(Answers([lost])).answered, Unread)  # type: ignore[arg-type]
     some = Item(PATHS[0], 1, out=b'{"status": 403}')
     for few in ([], [some]):
-        assert isinstance(Stranger(Evidence(few)).answered, Unread)  # type: ignore[arg-type]
+        assert isinstance(Stranger(Answers(few)).answered, Unread)  # type: ignore[arg-type]
     garbled = Item("x", 1, out=b"[]")
-    assert isinstance(Stranger(Evidence([garbled])).answered, Unread)  # type: ignore[arg-type]
+    assert isinstance(Stranger(Answers([garbled])).answered, Unread)  # type: ignore[arg-type]

@@ -8,12 +8,10 @@ import pytest
 
 from gpuassay.evidence.item import Item
 from gpuassay.judge.fact import Read, Unread
-from gpuassay.judge.reach import KubernetesReach, Reach
-from gpuassay.judge.services import Services
 from gpuassay.measure.kube_grants import Given, KubeGrants
 from gpuassay.target import kube_trial
 from kubeapi import cluster
-from kubeapi.rig import IMAGE, Start, clusters
+from kubeapi.rig import Answers, Start, clusters, surveyed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,32 +28,10 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         yield start
 
 
-class Evidence:
-    """What a survey brought home."""
-
-    answered = True
-
-    def __init__(self, items: list[Item]) -> None:
-        self.items = items
-
-    def item(self, item_id: str, /) -> Item | None:
-        """Give an item."""
-        return next((item for item in self.items if item.id == item_id), None)
-
-    def ref(self, item: Item, /) -> str:
-        """Name it."""
-        return f"kube_grants#{item.id}"
-
-
 def tried(server: ApiServer, folder: Path, *nodes: str, **reach: Any) -> dict[str, Given]:
     """Ask, and read what came of it by node; nothing may be left."""
-    config = server.kubeconfig(folder / "kubeconfig")
-    wanted = KubernetesReach(kubeconfig=str(config), **{"image": IMAGE, **reach})
-    survey = KubeGrants()
-    items = list(survey.ask(Services(reach=Reach(kubernetes=wanted)), nodes, {"seconds": 2}, 60))
-    assert server.store.ours() == []
-    assert server.kubelet.running == []
-    return {given.node: given for given in survey.read({}, Evidence(items))}  # type: ignore[arg-type]
+    found = surveyed(KubeGrants(), server, folder, nodes, {"seconds": 2}, **reach)
+    return {given.node: given for given in found}
 
 
 def seen(given: Given) -> tuple[Any, Any]:
@@ -87,7 +63,7 @@ def test_a_toolkit_that_refuses() -> None:
     """A container that the toolkit does not start, for it names GPUs, was given none."""
     why = "RunContainerError: insufficient privileges to read device list from NVIDIA_VISIBLE_DEVICES envvar"
     told = Item("node/gpu1", 1, out=b'{"none": {"state": "hopeless", "why": "%s"}}' % why.encode())
-    (given,) = KubeGrants().read({}, Evidence([told]))  # type: ignore[arg-type]
+    (given,) = KubeGrants().read({}, Answers([told]))  # type: ignore[arg-type]
     assert isinstance(given.with_none, Read)
     assert given.with_none.value == 0
     assert isinstance(given.with_one, Unread)

@@ -8,12 +8,10 @@ import pytest
 
 from gpuassay.evidence.item import Item
 from gpuassay.judge.fact import Read, Unread
-from gpuassay.judge.reach import KubernetesReach, Reach
-from gpuassay.judge.services import Services
 from gpuassay.measure.kube_policy import Denied, KubePolicy
 from gpuassay.target import kube_deny, kube_trial
 from kubeapi import cluster
-from kubeapi.rig import IMAGE, Start, clusters
+from kubeapi.rig import IMAGE, Answers, Start, clusters, surveyed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,33 +31,10 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         yield start
 
 
-class Evidence:
-    """What a survey brought home."""
-
-    answered = True
-
-    def __init__(self, items: list[Item]) -> None:
-        self.items = items
-
-    def item(self, item_id: str, /) -> Item | None:
-        """Give an item."""
-        return next((item for item in self.items if item.id == item_id), None)
-
-    def ref(self, item: Item, /) -> str:
-        """Name it."""
-        return f"kube_policy#{item.id}"
-
-
 def tried(server: ApiServer, folder: Path, **reach: Any) -> Denied:
     """Ask, and read what came of it; nothing may be left."""
-    config = server.kubeconfig(folder / "kubeconfig")
-    wanted = KubernetesReach(kubeconfig=str(config), **{"image": IMAGE, **reach})
-    survey = KubePolicy()
-    items = list(survey.ask(Services(reach=Reach(kubernetes=wanted)), NODES, {"seconds": 5}, 60))
-    assert server.store.ours() == []
-    assert server.kubelet.running == []
-    (found,) = survey.read({}, Evidence(items))  # type: ignore[arg-type]
-    return found
+    (found,) = surveyed(KubePolicy(), server, folder, NODES, {"seconds": 5}, **reach)
+    return found  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("honours", [True, False])
@@ -102,5 +77,5 @@ def test_what_says_nothing_of_policies(start: Start, tmp_path: Path) -> None:
     assert isinstance(untold, Unread)
     assert untold.kind == "denied"
     lost = Item("client", 1, out=b'{"open": false, "shut": false, "state": "ended"}')
-    untold = Denied(Evidence([lost])).honoured  # type: ignore[arg-type]
+    untold = Denied(Answers([lost])).honoured  # type: ignore[arg-type]
     assert isinstance(untold, Unread)

@@ -15,7 +15,7 @@ from gpuassay.measure.kube_volumes import KubeVolumes
 from gpuassay.measure.shared_claims import SharedClaims
 from gpuassay.target import kube_trial
 from kubeapi import cluster
-from kubeapi.rig import IMAGE, Start, clusters, script
+from kubeapi.rig import IMAGE, Answers, Start, clusters, script, surveyed
 from kubeapi.store import Key
 
 if TYPE_CHECKING:
@@ -35,24 +35,6 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         yield start
 
 
-class Evidence:
-    """What a survey brought home."""
-
-    problems: tuple[str, ...] = ()
-    answered = True
-
-    def __init__(self, items: list[Item]) -> None:
-        self.items = items
-
-    def item(self, item_id: str, /) -> Item | None:
-        """Give an item."""
-        return next((item for item in self.items if item.id == item_id), None)
-
-    def ref(self, item: Item, /) -> str:
-        """Name it."""
-        return f"kube_volumes#{item.id}"
-
-
 def served(start: Start, **kinds: str) -> ApiServer:
     """Start a cluster of two nodes that has these storage classes, and no other."""
     server = start(*map(cluster.node, NODES))
@@ -69,16 +51,8 @@ def served(start: Start, **kinds: str) -> ApiServer:
 
 def tried(server: ApiServer, folder: Path, seconds: float = 2.0, **reach: Any) -> SharedClaims:
     """Ask, and read what came of it; nothing may be left."""
-    config = server.kubeconfig(folder / "kubeconfig")
-    services = Services(
-        reach=Reach(kubernetes=KubernetesReach(kubeconfig=str(config), **{"image": IMAGE, **reach}))
-    )
-    survey = KubeVolumes()
-    items = list(survey.ask(services, NODES, {"size": "1Gi", "seconds": seconds}, 60))
-    assert server.store.ours() == []
-    assert server.kubelet.running == []
-    (found,) = survey.read({}, Evidence(items))  # type: ignore[arg-type]
-    return found
+    (found,) = surveyed(KubeVolumes(), server, folder, NODES, {"size": "1Gi", "seconds": seconds}, **reach)
+    return found  # type: ignore[no-any-return]
 
 
 def test_a_class_that_shares(start: Start, tmp_path: Path) -> None:
@@ -159,7 +133,7 @@ def test_a_removal_that_fails_is_told(start: Start, tmp_path: Path) -> None:
     config = server.kubeconfig(tmp_path / "kubeconfig")
     services = Services(reach=Reach(kubernetes=KubernetesReach(kubeconfig=str(config), image=IMAGE)))
     *_, removed = KubeVolumes().ask(services, NODES, {"size": "1Gi", "seconds": 2}, 60)
-    found = SharedClaims(Evidence([removed])).left_behind  # type: ignore[arg-type]
+    found = SharedClaims(Answers([removed])).left_behind  # type: ignore[arg-type]
     assert isinstance(found, Read)
     assert found.value is True
     assert "gpuassay clean --target=kubernetes" in found.note
@@ -180,7 +154,7 @@ def test_any_answer() -> None:
     documents: list[Any] = [[], {}, {"claim": 3, "pods": [1]}, {"pods": [{"wrote": 1, "state": "ended"}]}]
     for document in documents:
         item = Item("class/x", 1, out=json.dumps(document).encode())
-        assert isinstance(SharedClaims(Evidence([item])).proven, Unread)  # type: ignore[arg-type]
+        assert isinstance(SharedClaims(Answers([item])).proven, Unread)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("nodes", [("gpu1", "gpu1"), ("gpu1",), ("", "")])
@@ -189,7 +163,7 @@ def test_pods_that_were_not_on_two_nodes_prove_nothing(nodes: tuple[str, ...]) -
     pods = [{"node": node, "state": "ended", "wrote": True, "read_other": True} for node in nodes]
     told = {"provisioner": "x.csi", "claim": {"phase": "Bound"}, "pods": pods}
     item = Item("class/x", 1, out=json.dumps(told).encode())
-    found = SharedClaims(Evidence([item]))  # type: ignore[arg-type]
+    found = SharedClaims(Answers([item]))  # type: ignore[arg-type]
     assert isinstance(found.proven, Unread)
     assert "no two nodes" in found.proven.why
     assert found.pretended.value == 0  # type: ignore[union-attr]

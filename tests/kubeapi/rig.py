@@ -8,7 +8,8 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpuassay.judge.reach import KubernetesReach
+from gpuassay.judge.reach import KubernetesReach, Reach
+from gpuassay.judge.services import Services
 from gpuassay.target.kubernetes import Kubernetes
 from gpuassay.target.progress import Tally
 from kubeapi import cluster
@@ -18,10 +19,12 @@ from kubeapi.store import Store
 from probing import Mark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from gpuassay.evidence.item import Item
+    from gpuassay.judge.fact import Scalar
+    from gpuassay.measure import Survey
     from kubeapi.store import Object
 
 IMAGE = "registry.example/probe@sha256:0000"
@@ -96,3 +99,40 @@ def gather(target: Kubernetes) -> Notebook:
     notebook = Notebook()
     target.gather(notebook, Tally(1, lambda _line: None))
     return notebook
+
+
+class Answers:
+    """What a survey brought home."""
+
+    problems: tuple[str, ...] = ()
+    answered = True
+
+    def __init__(self, items: list[Item], place: str = "survey") -> None:
+        self.items = items
+        self._place = place
+
+    def item(self, item_id: str, /) -> Item | None:
+        """Give an item."""
+        return next((item for item in self.items if item.id == item_id), None)
+
+    def ref(self, item: Item, /) -> str:
+        """Name it."""
+        return f"{self._place}#{item.id}"
+
+
+def surveyed(
+    survey: Survey,
+    server: ApiServer,
+    folder: Path,
+    nodes: Sequence[str],
+    args: Mapping[str, Scalar],
+    **reach: Any,
+) -> list[Any]:
+    """Ask, and read what came of it; nothing may be left."""
+    config = server.kubeconfig(folder / "kubeconfig")
+    wanted = KubernetesReach(kubeconfig=str(config), **{"image": IMAGE, **reach})
+    items = list(survey.ask(Services(reach=Reach(kubernetes=wanted)), nodes, args, 60))
+    assert server.store.ours() == []
+    assert server.kubelet.running == []
+    place = type(survey).__module__.rpartition(".")[2]
+    return list(survey.read({}, Answers(items, place)))  # type: ignore[arg-type]
