@@ -15,8 +15,10 @@ import pytest
 from gpuassay.evidence.meta import Meta
 from gpuassay.evidence.recording import read_recording
 from gpuassay.evidence.writer import RecordingWriter
+from gpuassay.probe.frames import frame
 from gpuassay.probe.items import QUESTIONS
 from gpuassay.probe.main import answered
+from gpuassay.target.answers import Answers
 from gpuassay.target.local import Local
 from gpuassay.target.progress import Tally
 from probing import Mark
@@ -204,3 +206,14 @@ def test_a_controller_that_is_ended(tmp_path: Path, number: int) -> None:
     controller.communicate()
     assert controller.returncode == -number
     assert mark.survivors() == []
+
+
+def test_a_node_that_says_one_thing_without_end(tmp_path: Path) -> None:
+    """However often an answer comes again, no more is written down than a probe could have to say."""
+    now = datetime.now(UTC)
+    writer = RecordingWriter(tmp_path, Meta(target="local", probe="test", declared=("n1",), begin=now))
+    answers = Answers("n1", writer, quiet())
+    line = frame({"item": {"id": "host", "seq": 1, "status": "ok"}})
+    assert not any(answers.take(line) for _ in range(20 * len(QUESTIONS)))
+    writer.finish(now)
+    assert len(read_recording(tmp_path).nodes["n1"].items) == 10 * len(QUESTIONS)

@@ -75,11 +75,13 @@ class Answers:
         self._problems: list[str] = []
         self._status: dict[str, Status] = {}
         self._seq = 0
+        self._came = 0
 
     def take(self, data: bytes) -> bool:
         """Take what came; true when there is no more to wait for."""
         for answer in self._frames.feed(data):
-            if len(self._status) < _MOST_ITEMS:
+            self._came += 1
+            if self._came <= _MOST_ITEMS:
                 self._take(answer)
         return self._frames.ended
 
