@@ -1,6 +1,6 @@
 """How the suite is wired.
 
-The checks in ``tests_audit`` and ``tests_perf`` (later ``tests_reliability``) are run by the plugin
+The checks in ``tests_audit``, ``tests_perf`` and ``tests_reliability`` are run by the plugin
 ``gpuassay.plugin``, which ``pyproject.toml`` loads with ``-p``. This file loads nothing, so that a
 repository into which this one is copied keeps its own pytest: there the checks are passed over
 unless that repository loads the plugin itself.

@@ -1,4 +1,4 @@
-"""Write docs/checks.md from the checks' docstrings and tables; with --check, fail when it is stale."""
+"""Write docs/checks.md and docs/reference.md from the code; with --check, fail when one is stale."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import reference
 
 from gpuassay.suite import load_suite
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from gpuassay.suite import Suite
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "checks.md"
+DOCS = ROOT / "docs"
 CRITERIA = ROOT / "docs" / "criteria.toml"
 HEAD = """# Checks
 
@@ -92,16 +94,21 @@ def _graded(suite: Suite, answers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Write the page, or compare it; returns the exit status."""
-    text = page(load_suite(ROOT))
+    """Write the pages, or compare them; returns the exit status."""
+    suite = load_suite(ROOT)
+    pages = {"checks.md": page(suite), "reference.md": reference.page(suite)}
     if "--check" not in sys.argv[1:]:
-        PAGE.write_text(text, encoding="utf-8")
+        for name, text in pages.items():
+            (DOCS / name).write_text(text, encoding="utf-8")
         return 0
-    if PAGE.read_text(encoding="utf-8") == text:
-        print(f"{PAGE.name} is fresh")
-        return 0
-    print(f"{PAGE.name} is stale: run .ci/docs.py", file=sys.stderr)
-    return 1
+    stale = [name for name, text in pages.items() if not _is(DOCS / name, text)]
+    for name in pages:
+        print(f"{name} is {'stale: run .ci/docs.py' if name in stale else 'fresh'}", file=sys.stderr)
+    return int(bool(stale))
+
+
+def _is(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
 
 
 if __name__ == "__main__":

@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+# What helpers assert is told as fully as what tests do.
+pytest.register_assert_rewrite(*(file.stem for file in Path(__file__).parent.glob("[!_]*.py")))
+
+settings.register_profile("untimed", deadline=None)  # no test is about how long it takes
+settings.load_profile("untimed")
+
+CHROMIUM = shutil.which("chromium")
 BACKSTOP_S = 300
 """No test takes nearly as long: one that does waits for what will never come, and says where."""
 
@@ -14,3 +31,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(BACKSTOP_S))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Start the system's Chromium, which asks nothing of the network by itself either."""
+    if CHROMIUM is None:
+        pytest.skip("Chromium is absent: apt-get install chromium")
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is absent: pip install playwright"
+    )
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_api.sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=CHROMIUM, args=flags)

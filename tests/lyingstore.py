@@ -23,12 +23,15 @@ class Store:
 
     ``loses`` confirms the victim and forgets it, ``lists late`` leaves it out, ``garbles`` gives its bytes
     otherwise, ``stale`` goes on giving the first content, ``keeps`` confirms deletions and does none,
-    ``open`` asks for no key, ``no multipart`` refuses uploads in parts, ``retags`` gives another ETag.
+    ``open`` asks for no key, ``no multipart`` refuses uploads in parts, ``retags`` gives another ETag,
+    ``slows`` asks for fewer requests once an object, ``fails with 200`` does so to an upload in parts.
     """
 
     lies: frozenset[str] = frozenset()
     buckets: dict[str, dict[str, bytes]] = field(default_factory=dict)
     uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    begun: int = 0
+    slowed: set[str] = field(default_factory=set)
     endpoint: str = ""
 
     @property
@@ -106,6 +109,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self._refused():
             return
         bucket, key, query = self._asked()
+        if self._lies("slows") and key and key not in self.store.slowed:
+            self.store.slowed.add(key)
+            self._answer(503, _error("SlowDown"))
+            return
         if not key:
             self.store.buckets[bucket] = {}
         elif "uploadId" in query:
@@ -174,12 +181,16 @@ class _Handler(BaseHTTPRequestHandler):
         if self._lies("no multipart"):
             self._answer(501, _error("NotImplemented"))
         elif "uploads" in query:
-            self.store.uploads["an upload"] = {}
-            told = f"<Bucket>{bucket}</Bucket><Key>{quote(key)}</Key><UploadId>an upload</UploadId>"
+            upload = f"an upload {self.store.begun}" if self.store.begun else "an upload"
+            self.store.begun += 1
+            self.store.uploads[upload] = {}
+            told = f"<Bucket>{bucket}</Bucket><Key>{quote(key)}</Key><UploadId>{upload}</UploadId>"
             self._answer(
                 200,
                 f"<InitiateMultipartUploadResult {SPACE}>{told}</InitiateMultipartUploadResult>".encode(),
             )
+        elif self._lies("fails with 200"):
+            self._answer(200, _error("InternalError"))
         else:
             parts = self.store.uploads.pop(query["uploadId"])
             self.store.buckets[bucket][key] = b"".join(parts[number] for number in sorted(parts))

@@ -110,6 +110,7 @@ def results(checks: Document | None = None, **more: Any) -> Document:
             "provider": "Example Cloud",
         },
         "earlier": None,
+        "placement": placement(),
         "target": "local",
         "profile": "acceptance",
         "stamps": [],
@@ -177,5 +178,17 @@ def earlier(**more: Any) -> Document:
         "synthetic": False,
         "new": [],
         "gone": [],
+    }
+    return {**fields, **more}
+
+
+def placement(**more: Any) -> Document:
+    """Make what results say of where the nodes are: below one leaf, unless told otherwise."""
+    leaf = {"leaf": "leaf0", "above": "spine", "nodes": "gpu[001-004]", "count": 4}
+    fields = {
+        "by": "Slurm's topology",
+        "says": "4 nodes are below one leaf, by Slurm's topology: spine not tested",
+        "limits": "spine not tested",
+        "leaves": [leaf],
     }
     return {**fields, **more}

@@ -68,6 +68,8 @@ def running(folder: Path) -> Iterator[Seaweed]:
         "-volume.max=20",
         "-filer",
         "-s3",
+        "-s3.port.iceberg=0",  # other services of fixed ports: two stores at once could not have them
+        "-s3.port.lance=0",
         f"-s3.config={folder}/s3.json",
     ]
     with (folder / "log").open("wb") as log:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from nodes import needs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import pytest
@@ -26,7 +26,18 @@ if TYPE_CHECKING:
 
 LOGIN = "login"
 _PATIENCE_S = 30.0
-_OURS = ("munged", "slurmctld", "slurmd", "sleep 7200", "--job-name=theirs", "sackd", "slurmscriptd")
+_OURS = (
+    "/run/gpud",
+    "/run/nv-fabricmanager",
+    "plainfs.py",
+    "munged",
+    "slurmctld",
+    "slurmd",
+    "sleep 7200",
+    "--job-name=theirs",
+    "sackd",
+    "slurmscriptd",
+)
 
 _CONF = """\
 ClusterName=test
@@ -70,13 +81,14 @@ def needs_slurm() -> pytest.MarkDecorator:
 class Slurm:
     """A Slurm that runs on a rack; ``partitions`` maps names to what slurm.conf says of them.
 
-    ``theirs`` are the jobs of somebody else, see `occupy`.
+    ``theirs`` are the jobs of somebody else, see `occupy`; ``settings`` are further lines of slurm.conf.
     """
 
     rack: Rack
     folder: Path
     partitions: Mapping[str, str]
     theirs: list[str] = field(default_factory=list)
+    settings: Sequence[str] = ()
 
     def start(self) -> None:
         """Start all daemons, and wait until every node has registered."""
@@ -120,6 +132,18 @@ class Slurm:
     def drain(self, node: str, reason: str, state: str = "drain") -> None:
         """Take a node out of service, as an administrator does."""
         self.run("scontrol", "update", f"nodename={node}", f"state={state}", f"reason={reason}")
+
+    def reboot(self, node: str) -> None:
+        """Cut a node's power, boot it anew, and start its slurmd."""
+        self.rack[node].power_off()
+        self.rack.boot(node).run("slurmd", "-N", node, env=self.environment)
+
+    def revive(self, node: str) -> None:
+        """Let jobs in again, as an administrator does, and wait until the node is idle."""
+        self.run(
+            "scontrol", "update", f"nodename={node}", "state=resume", check=False
+        )  # it may be in service
+        self.wait(f"sinfo --noheader --nodes={node} --format=%T", lambda shown: shown.strip() == "idle")
 
     def jobs(self) -> list[str]:
         """List the names of all jobs but those of `occupy`, also of those that are just ending."""
@@ -169,5 +193,5 @@ class Slurm:
         conf = _CONF.format(folder=self.folder, login=LOGIN)
         nodes = (f"NodeName={node} NodeAddr={self.rack[node].address} Gres=gpu:h200:8" for node in self.nodes)
         parts = (f"PartitionName={name} {words}" for name, words in self.partitions.items())
-        (self.folder / "slurm.conf").write_text("\n".join([conf, *nodes, *parts, ""]))
+        (self.folder / "slurm.conf").write_text("\n".join([conf, *self.settings, *nodes, *parts, ""]))
         (self.folder / "gres.conf").write_text(f"Name=gpu Type=h200 File={self.folder}/nvidia[0-7]\n")

@@ -17,7 +17,7 @@ AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=localhost
 AccountingStoragePass={folder}/munge
 AccountingStorageTRES=gres/gpu
-TopologyPlugin=topology/tree
+{enforced}TopologyPlugin=topology/tree
 Prolog={folder}/prolog
 HealthCheckProgram={folder}/health
 HealthCheckInterval=300
@@ -49,9 +49,13 @@ def needs_accounts() -> pytest.MarkDecorator:
 
 @dataclass(frozen=True)
 class Accounted(Slurm):
-    """A Slurm with accounts, a topology, a prolog that takes ``prolog_s``, and a health check."""
+    """A Slurm with accounts, a topology, a prolog that takes ``prolog_s``, and a health check.
+
+    ``enforced`` is AccountingStorageEnforce: which limits hold.
+    """
 
     prolog_s: int = 2
+    enforced: str = ""
 
     def start(self) -> None:
         """Start the database first: the controller has to find it."""
@@ -90,7 +94,8 @@ class Accounted(Slurm):
     def _write(self) -> None:
         super()._write()
         conf = self.folder / "slurm.conf"
-        conf.write_text(conf.read_text() + _SETTINGS.format(folder=self.folder))
+        enforced = f"AccountingStorageEnforce={self.enforced}\n" if self.enforced else ""
+        conf.write_text(conf.read_text() + _SETTINGS.format(folder=self.folder, enforced=enforced))
         (self.folder / "topology.conf").write_text(f"SwitchName=leaf Nodes={','.join(self.nodes)}\n")
         accounts = self.folder / "slurmdbd.conf"
         accounts.write_text(_DATABASE.format(folder=self.folder))

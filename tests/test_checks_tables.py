@@ -61,6 +61,8 @@ def checks() -> dict[str, ast.FunctionDef]:
 
 
 CHECKS = checks()
+OF_CLUSTER = dict.fromkeys(("pool", "endpoint", "reboot", "service", "storm", "trial", "whole"), "cluster")
+"""What is one of a few things of the cluster as a whole, and is called by its own name."""
 each_check = pytest.mark.parametrize("check", CHECKS)
 
 
@@ -71,7 +73,7 @@ def code(check: str) -> list[ast.AST]:
 
 def observed(check: str) -> dict[str, ast.expr]:
     """Give the metrics that a check observes, with what it observes for each."""
-    calls = [node for node in code(check) if isinstance(node, ast.Call)]
+    calls = [node for node in code(check) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
     words = {word.arg: word.value for call in calls for word in call.keywords if word.arg}
     return {word: value for word, value in words.items() if word != "at"}  # a coordinate, no metric
 
@@ -102,8 +104,8 @@ def test_a_check_observes_its_domain_through_facts_that_exist(check: str) -> Non
     assert isinstance(loop.target, ast.Name)
     if isinstance(loop.iter, ast.Call):  # what a measurement gives is its tool's, not the fleet's
         assert ast.unparse(loop.iter) in {f"measure({name!r})" for name in CATALOG.measurements}
-        loops = [node for node in code(check) if isinstance(node, ast.For)]
-        assert CATALOG.checks[check].over in {ast.unparse(inner.target) for inner in loops}
+        loops = {ast.unparse(node.target) for node in code(check) if isinstance(node, ast.For)}
+        assert CATALOG.checks[check].over in {*loops, *(OF_CLUSTER[one] for one in loops & OF_CLUSTER.keys())}
         return
     assert loop.target.id == CATALOG.checks[check].over
     for node in code(check):
@@ -268,7 +270,7 @@ def test_the_guide_has_every_number_name_and_source() -> None:
     words = {*CHECKS, *TABLES["accelerator"], *advisories}
     words |= {metric for check in CATALOG.checks.values() for metric in check.limits}
     words |= {model for product in CATALOG.accelerators.values() for model in product.match}
-    words |= {*values([TABLES["audit"], TABLES["perf"]])}
+    words |= {*values([TABLES["audit"], TABLES["perf"], TABLES["reliability"]])}
     words |= {*values([one["affected"] for one in advisories.values()])}
     words |= {*figures()}
     words |= {str(advisory.date) for advisory in CATALOG.advisories.values()}

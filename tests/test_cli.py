@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 
+import wheels
 from gpuassay import cli
 from gpuassay.evidence.recording import read_recording
 from gpuassay.probe.items import QUESTIONS
@@ -34,14 +33,20 @@ def called(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str
 @pytest.mark.parametrize(
     ("words", "passed"),
     [
-        ([], ["ROOT/tests_audit", "ROOT/tests_perf"]),
-        (["-m", "audit", "-n2"], ["-m", "audit", "-n2", "ROOT/tests_audit", "ROOT/tests_perf"]),
+        ([], ["ROOT/tests_audit", "ROOT/tests_perf", "ROOT/tests_reliability"]),
+        (
+            ["-m", "audit", "-n2"],
+            ["-m", "audit", "-n2", "ROOT/tests_audit", "ROOT/tests_perf", "ROOT/tests_reliability"],
+        ),
         (["tests_audit"], ["ROOT/tests_audit"]),
         (
             ["tests_audit/test_health.py::test_row_remaps", "-x"],
             ["ROOT/tests_audit/test_health.py::test_row_remaps", "-x"],
         ),
-        (["--site=tests_audit.toml"], ["--site=tests_audit.toml", "ROOT/tests_audit", "ROOT/tests_perf"]),
+        (
+            ["--site=tests_audit.toml"],
+            ["--site=tests_audit.toml", "ROOT/tests_audit", "ROOT/tests_perf", "ROOT/tests_reliability"],
+        ),
     ],
 )
 def test_run_is_pytest_on_the_suite(
@@ -180,20 +185,8 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel and install it alone into a new environment; give that environment's programs."""
-    pytest.importorskip("pip", reason="pip is not here: python -m ensurepip")
     folder = tmp_path_factory.mktemp("wheel")
-    environment = folder / "venv"
-    build = ["-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run([sys.executable, *build], cwd=ROOT, check=True)
-    (wheel,) = folder.glob("gpuassay-*-py3-none-any.whl")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    pip = ["-m", "pip", "--python", str(environment / "bin" / "python"), "--disable-pip-version-check"]
-    install = ["install", "-q", "--no-deps", "--no-index", "--no-compile", str(wheel)]
-    subprocess.run([sys.executable, *pip, *install], check=True)
-    # The libraries come from here; a path in a .pth file does not bring that folder's own .pth files along.
-    purelib = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
-    (purelib / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    return environment / "bin"
+    return wheels.install(wheels.build(folder), folder / "venv")
 
 
 def test_the_wheel_does_the_same_as_the_clone(
@@ -225,7 +218,7 @@ def test_the_wheel_holds_the_suite_and_no_recording(installed: Path) -> None:
     held = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
 
     assert {"suite/thresholds.toml", "suite/advisories.toml", "suite/conftest.py", "facts/xid.toml"} <= held
-    for phase in ("tests_audit", "tests_perf"):
+    for phase in ("tests_audit", "tests_perf", "tests_reliability"):
         assert {f"suite/{phase}/{path.name}" for path in (ROOT / phase).glob("*.py")} <= held
     assert any(name.startswith("report/templates/") for name in held)
     assert not [name for name in held if "recorded" in name or name.startswith("suite/tests/")]

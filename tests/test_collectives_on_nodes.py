@@ -1,4 +1,4 @@
-"""Collectives between real processes of several nodes, over ssh: a slow port, and a pair that never meets."""
+"""Collectives between real processes of several nodes, by ssh and by Slurm: a slow port, a lost pair."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nodes import Rack, needs
+from slurmd import Slurm, needs_slurm
 from sshd import Access
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 pytestmark = needs("sshd", "ssh", "ssh-keygen", "tc")
 pytest.importorskip("torch", reason="torch is not installed: pip install torch==2.13.0")
@@ -23,35 +24,45 @@ ROOT = Path(__file__).parents[1]
 SLOW = "n2"
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Run the checks of collectives on three nodes, of which one sends at 200 Mbit/s."""
-    shape = ["rate", "200mbit", "burst", "256kb", "limit", "16mb"]
+@pytest.fixture(scope="module", params=["ssh", pytest.param("slurm", marks=needs_slurm())])
+def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Run the checks of collectives on three nodes, of which one sends at 100 Mbit/s, by each target."""
+    shape = ["rate", "100mbit", "burst", "256kb", "limit", "16mb"]
     command = ["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", *shape]
-    return judged(tmp_path_factory.mktemp("slow"), lambda rack: rack[SLOW].run(*command))
+    return judged(tmp_path_factory.mktemp("slow"), request.param, lambda rack: rack[SLOW].run(*command))
 
 
-def judged(folder: Path, spoil: Callable[[Rack], object]) -> dict[str, Any]:
+def judged(folder: Path, target: str, spoil: Callable[[Rack], object]) -> dict[str, Any]:
     """Run the checks on three nodes of a rack after one thing was done to it; gives the results."""
     with Rack(folder, "login", "n1", "n2", "n3") as rack:
-        access = Access.create(folder)
-        for name in ("n1", "n2", "n3"):
-            access.serve(rack[name])
+        reach, environment = reached(folder, rack, target)
         spoil(rack)
         site = folder / "site.toml"
         site.write_text(
-            '[cluster]\nname = "three"\n[[pool]]\nname = "all"\nnodes = "n[1-3]"\n'
-            f'[ssh]\nconfig = "{access.config}"\npython = "{sys.executable}"\n'
+            f'[cluster]\nname = "three"\n[[pool]]\nname = "all"\nnodes = "n[1-3]"\n[{target}]\n{reach}\n'
+            f'python = "{sys.executable}"\n'
         )
         run = folder / "run"
         words = [str(ROOT / "tests_perf" / "test_collectives.py"), "-c", str(ROOT / "pyproject.toml")]
-        how = ["--target=ssh", f"--site={site}", f"--run-dir={run}", "--allow=load", "-p", "no:cacheprovider"]
-        path = os.pathsep.join(filter(None, sys.path))
-        environment = {**os.environ, "PYTHONPATH": path}
-        done = rack["login"].run(sys.executable, "-m", "pytest", *words, *how, env=environment, check=False)
+        how = [f"--target={target}", f"--site={site}", f"--run-dir={run}", "--allow=load"]
+        argv = [sys.executable, "-m", "pytest", *words, *how, "-p", "no:cacheprovider"]
+        done = rack["login"].run(*argv, env=environment, check=False)
         assert (run / "results.json").exists(), done.stdout + done.stderr
         found: dict[str, Any] = json.loads((run / "results.json").read_text())
         return found
+
+
+def reached(folder: Path, rack: Rack, target: str) -> tuple[str, Mapping[str, str]]:
+    """Start what leads to the nodes; gives what the site file says of it, and the environment for it."""
+    if target == "slurm":
+        slurm = Slurm(rack, folder / "slurm", {"batch": "Nodes=n[1-3] Default=YES State=UP"})
+        slurm.start()
+        return 'wait = "20s"', slurm.environment
+    access = Access.create(folder)
+    for name in ("n1", "n2", "n3"):
+        access.serve(rack[name])
+    path = os.pathsep.join(filter(None, sys.path))
+    return f'config = "{access.config}"', {**os.environ, "PYTHONPATH": path}
 
 
 def rows(results: dict[str, Any], check: str, metric: str) -> dict[str, Any]:

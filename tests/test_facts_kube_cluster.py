@@ -89,6 +89,18 @@ def test_parts_of_a_gpu_are_counted_as_they_are_offered() -> None:
     assert value(seen.invented) == "denied"
 
 
+@pytest.mark.parametrize(
+    ("capacity", "missing", "beyond"),
+    [("8", 0, 0), ("4", 0, 4), ("80", 72, 0), ("-8", "garbled", "garbled"), ("9" * 12, "garbled", "garbled")],
+)
+def test_a_capacity_that_cannot_be(capacity: str, missing: object, beyond: object) -> None:
+    """Beside a right allocatable, one below it and one far above it fail; what is no count is none."""
+    node = cluster.node("gpu1", 8)
+    node["status"]["capacity"]["nvidia.com/gpu"] = capacity
+    seen = sight(evidence(nodes=[node]))
+    assert (value(seen.missing), value(seen.beyond_capacity)) == (missing, beyond)
+
+
 def test_devices_of_resource_slices_are_an_offer() -> None:
     """Dynamic resource allocation needs no resource in the node's own list, for GPUs and for ports."""
     store = Store()
@@ -221,6 +233,25 @@ def test_workloads_are_known_by_their_names() -> None:
         "deployment k/kueue-controller-manager",
     ]
     assert value(found[2].unready) == 2
+
+
+def test_operators_that_share_a_group_of_the_api_are_told_apart() -> None:
+    """By what each defines; where that may not be read, neither is known to be there."""
+    served = groups("amd.com", "apps")
+    one = evidence(groups=served, customresourcedefinitions=[{"metadata": {"name": "deviceconfigs.amd.com"}}])
+    found = KubeCluster(one, NOON)
+    assert (value(found.gpu_operator), value(found.network_operator)) == (True, False)
+    hidden = KubeCluster(evidence("customresourcedefinitions", groups=served), NOON)
+    assert (value(hidden.gpu_operator), value(hidden.network_operator)) == ("denied", "denied")
+    assert value(KubeCluster(evidence(groups=groups("nvidia.com", "amd.com")), NOON).gpu_operator) is True
+
+
+def test_what_runs_where_an_operator_is_at_home_is_the_operators() -> None:
+    """AMD's operators name what they start after an object of the user's, so that its name tells nothing."""
+    places = ("kube-amd-network", "kube-amd-gpu", "tenant")
+    sets = [{"metadata": {"name": "own-metrics-exporter", "namespace": place}} for place in places]
+    found = KubeCluster(evidence(daemonsets=sets, deployments=[]), NOON).operators
+    assert [one.where for one in found] == [f"daemonset {place}/own-metrics-exporter" for place in places[:2]]
 
 
 JSON = st.recursive(

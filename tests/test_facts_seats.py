@@ -127,9 +127,10 @@ def test_which_scheduler_has_a_node() -> None:
     assert {need: fact.value for need, fact in seats.has("worker-1").items() if isinstance(fact, Read)} == {
         "slurm": True,
         "kubernetes": True,
+        "standalone": False,
     }
     other = seats.has("other")
-    assert [fact.value for fact in other.values() if isinstance(fact, Read)] == [False, False]
+    assert [fact.value for fact in other.values() if isinstance(fact, Read)] == [False] * 3
     none = Seats(Evidence()).has("worker-1")
     assert none["slurm"] == Read(value=False, note="the cluster was not asked through Slurm")
     assert none["kubernetes"] == Read(value=False, note="the cluster was not asked through Kubernetes")
@@ -142,3 +143,22 @@ def test_what_was_asked_and_lost_is_no_sign_that_there_is_none(target: str) -> N
     """A recording whose words of the cluster are gone still says through what it was taken."""
     lost = Seats(Evidence(), target).has("worker-1")
     assert {need for need, fact in lost.items() if isinstance(fact, Unread)} == set(target.split(","))
+
+
+def test_ssh_leads_on_where_users_have_a_shell_on_several_nodes() -> None:
+    """Slurm's nodes and those asked by ssh, if they are more than one; a node alone has nowhere to go."""
+
+    def hosts(*names: str) -> Item:
+        return Item("ssh/hosts", 1, out=json.dumps({name: name for name in names}).encode())
+
+    def told(name: str, *items: Item) -> object:
+        fact = Seats(Evidence(*items)).has_ssh_peers(name)
+        return fact.value if isinstance(fact, Read) else fact.kind
+
+    assert told("n1", hosts("n1", "n2")) is True
+    assert told("n1", hosts("n1")) is False
+    assert told("n1", slurm(n1="IDLE", n2="IDLE")) is True
+    assert told("n1", slurm(n1="IDLE")) is False
+    assert told("n3", slurm(n1="IDLE", n2="IDLE")) is False
+    assert told("n1") is False
+    assert told("n1", Item("slurm/nodes", 1, "denied", why="no")) == "denied"

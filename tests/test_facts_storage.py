@@ -196,3 +196,13 @@ def test_of_object_storage_only_what_was_sold_is_known() -> None:
     assert value(ObjectStore(S3("https://s3", capacity_tb=10)).sold_tb) == 10
     assert lack(ObjectStore(S3("https://s3")).sold_tb)[0] == "denied"
     assert lack(ObjectStore(S3("https://s3", capacity_tb=10)).capacity_tb)[0] == "denied"
+
+
+def test_the_quota_of_the_user_who_asks() -> None:
+    """It is the least that a node tells, or the size; where no tool tells, it is unseen."""
+    told = {"tool": "lfs", "exit": 0, "err": "", "out": "/home 5 0 1953125000 - 7 0 0 -\n"}
+    limited = entry(space={**SPACE, "quota": told})
+    assert value(home(limited, entry()).quota_tb) == 2
+    unlimited = entry(space={**SPACE, "quota": {**told, "out": "/home 5 0 0 - 7 0 0 -\n"}})
+    assert value(home(unlimited).quota_tb) == 10
+    assert lack(home(entry()).quota_tb)[0] == "denied"

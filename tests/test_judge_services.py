@@ -104,3 +104,34 @@ def test_a_capacity_is_more_than_nothing(terabytes: int) -> None:
     read_services(Table({"mount": [mount]}, Place("site.toml"), mistakes))
 
     assert "capacity_tb: expected a number above 0" in str(mistakes[0])
+
+
+def test_an_endpoint_needs_an_address_a_model_and_its_gpus() -> None:
+    """Its token is named by a variable, and is none of them."""
+    whole = {"url": "https://i.example.com/v1/", "model": "m", "gpus": 8, "token_env": "KEY"}
+    found, mistakes = read_storage(inference=whole)
+    assert mistakes == []
+    assert found.inference is not None
+    assert (found.inference.url, found.has("inference")) == ("https://i.example.com/v1", True)
+    assert found.asked_at("inference") == ("https://i.example.com/v1", "m")
+    for key in ("url", "model", "gpus"):
+        assert key in str(read_storage(inference={**whole, key: 0})[1][0])
+    assert "does not belong into a site file" in str(
+        read_storage(inference={**whole, "token_env": "sk-1"})[1][0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("channels", "found", "wrong"),
+    [
+        (["kmsg", "dcgm"], ("kmsg", "dcgm"), 0),
+        ([], (), 0),
+        (["syslog"], (), 1),
+    ],
+)
+def test_channels_of_remediation(channels: list[str], found: tuple[str, ...], wrong: int) -> None:
+    """What the provider's tooling reads is one of the channels that faults are told of through."""
+    mistakes: list[Mistake] = []
+    services = read_services(Table({"remediation": {"channels": channels}}, Place("site.toml"), mistakes))
+    assert services.remediation == found
+    assert len(mistakes) == wrong

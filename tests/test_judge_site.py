@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -88,6 +88,19 @@ def test_pools(tables: Catalog, tmp_path: Path) -> None:
     assert (b200.accelerator, b200.gpus, b200.contracted, b200.spares) == ("b200", 8, 2, 1)
     assert b200.ports == ("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3")
     assert here.pool_of("gpu3") is None
+
+
+def test_hand_over(tables: Catalog, tmp_path: Path) -> None:
+    """A moment of any zone is read as the same moment, may be left out, and is part of the digest."""
+    cluster = '[cluster]\nname = "here"\n'
+    berlin, utc, later = (
+        site(tables, tmp_path, changed(SITE, cluster, f"{cluster}handed_over = {time}\n"))
+        for time in ("2026-11-28T13:00:00+01:00", "2026-11-28T12:00:00Z", "2026-11-28T12:00:01Z")
+    )
+    assert berlin.handed_over == utc.handed_over == datetime(2026, 11, 28, 12, tzinfo=UTC)
+    without = site(tables, tmp_path)
+    assert without.handed_over is None
+    assert len({utc.digest, later.digest, without.digest}) == 3
 
 
 def test_contract(tables: Catalog, tmp_path: Path) -> None:
@@ -309,6 +322,26 @@ MISTAKES = [
     ('nodes = "gpu10"', 'nodes = "gpu[10-15]"', "[[out]] 1 nodes: *in none: gpu11, gpu12, gpu13 and 2 more"),
     ('reason = "broken"\n', "", "[[out]] 1 reason: is missing"),
     ('reason = "broken"', 'raeson = "broken"', '[[out]] 1 raeson: unknown; *did you mean "reason"?'),
+    (
+        "[cluster]",
+        "[cluster]\nhanded_over = 2026-11-28",
+        "[cluster] handed_over: expected a time with its zone such as 2026-11-28T12:00:00+01:00, *found",
+    ),
+    (
+        "[cluster]",
+        "[cluster]\nhanded_over = 2026-11-28T12:00:00",
+        "[cluster] handed_over: expected a time with its zone such as *; it names no time zone",
+    ),
+    (
+        "[cluster]",
+        '[cluster]\nhanded_over = "2026-11-28T12:00:00Z"',
+        "[cluster] handed_over: expected a time with its zone such as *, without quotes; found",
+    ),
+    (
+        "[cluster]",
+        "[cluster]\nhanded_over = 0001-01-01T00:00:00+01:00",
+        "[cluster] handed_over: expected a time with its zone such as",
+    ),
     ("[cluster]", "waiver = 3\n[cluster]", "is not TOML: "),
     (
         "[cluster]",

@@ -16,7 +16,7 @@ from gpuassay.facts import fleet
 from gpuassay.judge.catalog import Measurement
 from gpuassay.judge.fact import Read, Unread
 from gpuassay.judge.services import Services
-from gpuassay.judge.site import Site, undeclared
+from gpuassay.judge.site import Site, load_site, undeclared
 from gpuassay.measuring import Measure, NotMeasuredError, record
 from gpuassay.suite import load_suite
 from gpuassay.target import TargetError
@@ -162,6 +162,17 @@ def test_a_measurement_by_another_method_is_not_taken_for_this_one(cluster: Clus
     assert failed.kind == "not_asked"
 
 
+class Heard(str):
+    """A subject of the survey: a bell, and the node after its @ that it hangs on, if any."""
+
+    __slots__ = ()
+
+    @property
+    def node(self) -> str:
+        """The node that it belongs to."""
+        return self.partition("@")[2].partition(" ")[0]
+
+
 class Bell:
     """A survey that rings at every address that it is given, and is cut at one named ``cut``."""
 
@@ -183,9 +194,9 @@ class Bell:
             self.rung.append(address)
             yield Item(f"bell/{address}", 0, out=b"ding")
 
-    def read(self, _args: Mapping[str, Scalar], evidence: NodeEvidence) -> Sequence[str]:
+    def read(self, _args: Mapping[str, Scalar], evidence: NodeEvidence) -> Sequence[Heard]:
         """Name what was heard, with its reference."""
-        return [f"{item.id} {item.out.decode()} {evidence.ref(item)}" for item in evidence.items]
+        return [Heard(f"{item.id} {item.out.decode()} {evidence.ref(item)}") for item in evidence.items]
 
 
 @pytest.fixture
@@ -215,6 +226,13 @@ def test_a_survey_is_asked_once_with_consent_and_recorded(cluster: Cluster, rung
     assert read_recording(cluster.folder).seal == "sealed"
 
 
+def test_what_a_survey_tells_of_a_node_out_of_service_is_left_out(cluster: Cluster, rung: list[str]) -> None:
+    """The bell of such a node may have been rung before it was taken out."""
+    heard = survey(cluster, "a elsewhere@gone", "contact")("door")
+    assert rung == ["a", "elsewhere@gone"]
+    assert heard == ["bell/a ding measure/door#1"]
+
+
 def test_a_survey_that_was_cut_keeps_what_it_had(cluster: Cluster, rung: list[str]) -> None:
     """Its answers up to then are read, and it is not asked again."""
     with pytest.raises(KeyboardInterrupt):
@@ -229,3 +247,24 @@ def test_a_survey_by_another_method_is_none(cluster: Cluster, rung: list[str]) -
     with pytest.raises(NotMeasuredError, match="by another method"):
         survey(cluster, "b", "contact")("door")
     assert rung == ["a"]
+
+
+def test_workloads_run_in_the_image_of_the_site_and_tools_do_not(tmp_path: Path) -> None:
+    """What brings torch is the image that was declared; a tool is the node's own."""
+    cluster, catalog = Cluster(tmp_path), load_suite(ROOT).catalog
+    pool, image = '[[pool]]\nnodes = "gpu[001-004]"\n', "registry.example.com/torch@sha256:0123abcd"
+    (tmp_path / "site.toml").write_text(
+        f'[cluster]\nname = "c"\n{pool}[workload]\nimage = "{image}"\n', encoding="utf-8"
+    )
+    images = {}
+
+    def run(job: Job) -> Results:
+        images[job.name] = job.image
+        return {(node, rank): dcgm_diag(8) for node in job.nodes for rank in range(job.ranks)}
+
+    nodes = fleet(read_recording(cluster.folder), undeclared(catalog)).nodes
+    site = load_site(tmp_path / "site.toml", catalog)
+    measure = Measure(site, nodes, cluster.folder, run, frozenset({"load"}))
+    measure("memory")
+    measure("dcgm_diag")
+    assert images == {"memory": image, "dcgm_diag": ""}

@@ -54,6 +54,20 @@ def test_a_dry_run_finds_the_mistakes_of_the_run(tmp_path: Path) -> None:
     assert "[cluster] name: is missing" in done.stderr
 
 
+def test_a_dry_run_says_what_is_fetched_and_what_that_costs(tmp_path: Path) -> None:
+    """Bytes of all nodes together, and money where a price was declared: before anything is fetched."""
+    (tmp_path / "site.toml").write_text(
+        '[cluster]\nname = "c"\n[[pool]]\nnodes = "gpu[1-4]"\n'
+        '[outside]\nprice_per_gb = 0.09\ncurrency = "USD"\n'
+        '[[mirror]]\nurl = "https://mirror.example.com/a"\nbytes = 2_000_000_000\n'
+    )
+    done = dry(tmp_path, "--target=ssh", "--site=site.toml", "--allow=contact")
+    assert done.returncode == 0, done.stderr
+    what = "2 GB to each of 4 nodes, 8 GB in all, at most; 0.72 USD at 0.09 USD per GB"
+    assert f"gpuassay: fetches fetches {what}" in done.stdout
+    assert "pulls fetches" not in done.stdout
+
+
 def test_a_recording_runs_on_no_node() -> None:
     """There is nothing to plan for."""
     request = Request(ROOT, target="recording:fixtures/recorded/cpu-vm", folder=ROOT)

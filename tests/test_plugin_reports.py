@@ -26,7 +26,7 @@ pytest_plugins = ["pytester"]
 
 HGX = ROOT / "fixtures" / "recorded" / "hgx-b200-4"
 SUITE = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-p", "no:cacheprovider"]
-CHECKS = [str(ROOT / phase) for phase in ("tests_audit", "tests_perf")]
+CHECKS = [str(ROOT / phase) for phase in ("tests_audit", "tests_perf", "tests_reliability")]
 SCHEMAS = ROOT / "docs" / "schemas"
 
 
@@ -109,8 +109,12 @@ def test_the_page_of_pytest_html_has_the_medallion_and_our_columns(parallel: Run
 
 def test_what_this_machine_answered_is_judged_again_to_the_same_bytes(pytester: pytest.Pytester) -> None:
     """A live run judges what it has just recorded, so that its replay can find nothing else."""
-    live = here(pytester, "local")
-    replayed = here(pytester, "recording:run", "--run-dir=again")
+    phases = (
+        "-m",
+        "not reliability",
+    )  # what was not consented to is worded otherwise than what is not recorded
+    live = here(pytester, "local", *phases)
+    replayed = here(pytester, "recording:run", "--run-dir=again", *phases)
 
     assert live.status == replayed.status
     assert (pytester.path / "again" / "results.json").read_bytes() == (
@@ -124,6 +128,7 @@ def test_what_this_machine_answered_is_judged_again_to_the_same_bytes(pytester: 
     ("files", "says"),
     [
         ({}, "not a recording: expected a folder with a recording.toml"),
+        ({"results.json": "{}"}, "this run judged a recording and holds none: name that one"),
         ({"recording.toml": ""}, "recording.toml: schema: expected 1"),
         ({"recording.toml": "schema = "}, "recording.toml: not TOML"),
         ({"recording.toml": "schema = 99"}, "recording.toml: schema: expected 1 (a higher one needs a newer"),

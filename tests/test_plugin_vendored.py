@@ -19,7 +19,7 @@ HGX = ROOT / "fixtures" / "recorded" / "hgx-b200-4"
 def theirs(tmp_path: Path) -> Path:
     """Make a repository with tests, a conftest and a pytest.ini of its own, and a copy of this one."""
     copy = tmp_path / "third_party" / "gpuassay"
-    for name in ("tests_audit", "tests_perf", "src"):
+    for name in ("tests_audit", "tests_perf", "tests_reliability", "src"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("conftest.py", "pyproject.toml", "thresholds.toml", "advisories.toml"):
         shutil.copy(ROOT / name, copy)
@@ -65,5 +65,5 @@ def test_the_copy_works_when_it_is_asked_for(theirs: Path) -> None:
     assert run.status == 0, run.output
     audited = {verdict for check, verdict in run.verdicts.items() if check.startswith("audit.")}
     assert "pass" in audited
-    assert audited <= {"pass", "skip"}
+    assert audited <= {"pass", "skip", "unseen"}  # a healthy cluster does not show all from every seat
     assert "rootdir: " + str(theirs / "third_party" / "gpuassay") in run.output

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 RECORDING = ROOT / "fixtures/recorded/monitored-2/recording"
 S3 = ("s3.example.com", "s3.example.org")
 BUCKET = ('"acceptance"', '"prod"')
+MEASURED = ROOT / "fixtures/recorded/hgx-b200-measured/recording"
 PROMETHEUS = ("prometheus.example.com", "prometheus.example.org")
 
 
@@ -44,6 +45,20 @@ def test_answers_of_one_service_are_not_taken_for_another(
     names = ("s3", "prometheus", "alertmanager", "grafana", "exporters")
 
     assert {name for name in names if not measured(site, name)} == lost
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("inference.example.com", "other.example.com"), ("gpt-oss-120b", "m")]
+)
+def test_answers_of_one_endpoint_are_not_taken_for_another(tmp_path: Path, old: str, new: str) -> None:
+    """Another address or another model is another endpoint."""
+    site = tmp_path / "site.toml"
+    declared = (MEASURED / "site.toml").read_text()
+    assert old in declared
+    site.write_text(declared)
+    assert measured(site, "inference", MEASURED)
+    site.write_text(declared.replace(old, new))
+    assert not measured(site, "inference", MEASURED)
 
 
 def test_a_recorded_site_file_that_is_no_toml_declares_nothing(tmp_path: Path) -> None:

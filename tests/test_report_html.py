@@ -130,18 +130,19 @@ def test_stamps_stand_in_words() -> None:
 
 
 def test_sections_come_in_the_order_of_need() -> None:
-    """Findings first, then what was not judged, then exceptions, then what is in order."""
+    """Findings and what goes back first, then what was not judged, then exceptions, then what is in order."""
     page = html.render(results())
     order = (
         "arithmetic",
         "coverage",
         "findings",
-        "map",
+        "return",
         "not-run",
         "seats",
         "exceptions",
+        "map",
         "in-order",
-        "return",
+        "skipped",
     )
     positions = [page.index(f'<h2 id="{name}"') for name in order]
     assert positions == sorted(positions)
@@ -161,7 +162,7 @@ def test_a_finding_tells_all() -> None:
         "a remap is pending",
         "nodes/gpu003#12",
         "A pending remap takes effect only at a reset",
-        "Fix drain the node",
+        "Fix Drain the node",
         "NVIDIA, GPU memory error management",
         "1 fail, 31 pass",
     ):
@@ -179,8 +180,18 @@ def test_many_rows_are_cut_and_counted() -> None:
 def test_what_was_not_judged_is_listed_by_its_reason_and_seat() -> None:
     """Not run is grouped by reason; unseen by the seat from which it can be seen."""
     text = told(results())
-    assert "Not run needs --allow=load" in text
+    assert "Needs --allow=load. 1 check of performance" in text
     assert f"Needs a recording from: {words.SEATS['host']}" in text
+
+
+def test_the_placement_is_a_line_of_coverage_and_of_each_figure_between_nodes() -> None:
+    """Who reads a bandwidth sees at once that no spine was in its way."""
+    figure = check(row("n1"), phase="perf", title="Fast.", placement="spine not tested")
+    text = told(results({"perf.a.b": figure}))
+    assert "Placement 4 nodes are below one leaf, by Slurm's topology: spine not tested." in text
+    assert "leaf0 spine gpu[001-004] 4 nodes" in text
+    assert "Fast. perf.a.b Spine not tested." in text
+    assert "Placement" not in told(results({}, placement=None)).partition("How the tier was reached")[2]
 
 
 def test_exceptions_are_listed() -> None:

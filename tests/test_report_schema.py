@@ -28,6 +28,8 @@ def test_a_document_with_everything_is_valid() -> None:
     """The documents that the reports are tested with have the shape that they claim."""
     VALIDATOR.validate(results())
     VALIDATOR.validate(results(earlier=earlier(new=["gpu005"])))
+    plan = {"sha256": "ab" * 32, "signed_by": [], "differs": ["version: 1 was agreed, 2 was used"]}
+    VALIDATOR.validate(results(plan=plan))
     VALIDATOR.validate(results(tier=tier("won", won="gold", ceiling="platinum")))
 
 

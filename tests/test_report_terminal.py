@@ -34,6 +34,15 @@ def test_it_says_what_holds_the_tier() -> None:
     assert "  out of reach: Gold: perf, not run: no perf check was run" in text
 
 
+def test_it_says_where_the_nodes_are_and_what_that_leaves_untested() -> None:
+    """The placement has its line, and a figure between nodes carries what it does not say."""
+    between = check(row("n1", "fail", reason="slow"), phase="perf", placement="spine not tested")
+    text = text_of(results({"perf.a.b": between}))
+    assert "placement: 4 nodes are below one leaf, by Slurm's topology: spine not tested" in text
+    assert "\n       spine not tested\n" in text
+    assert "placement" not in text_of(results(placement=None))
+
+
 def test_it_names_what_goes_back() -> None:
     """Who ends an acceptance test asks which nodes to return."""
     sick = [{"where": f"gpu00{n}", "checks": ["audit.health.row_remaps"]} for n in (3, 4)]
@@ -54,6 +63,14 @@ def test_it_says_what_was_not_judged() -> None:
     text = text_of(results())
     assert "not run, needs --allow=load: perf.gemm.bf16" in text
     assert f"needs {words.SEATS['host']}: audit.health.xid" in text
+
+
+def test_a_phase_that_was_not_run_at_all_is_named_as_one() -> None:
+    """Who audits is not told of every measurement that an audit does not make."""
+    missed = {f"perf.a.c{n}": check(verdict="not_run", reason="not selected", phase="perf") for n in range(3)}
+    missed["perf.a.skipped"] = check(verdict="skip", phase="perf")
+    text = text_of(results({"audit.a.b": check(), **missed}))
+    assert "not run, not selected: all 3 checks of perf that apply\n" in text
 
 
 def test_rows_are_cut_after_ten() -> None:

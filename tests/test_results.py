@@ -17,7 +17,8 @@ from gpuassay.judge.settle import CheckResult
 from gpuassay.judge.verdict import Verdict
 from gpuassay.judge.waivers import Waiver
 from gpuassay.report import results
-from gpuassay.report.results import CONTRACTED, Document, assemble, crashed, failed_outcome, graver, is_red
+from gpuassay.report.contracted import CONTRACTED
+from gpuassay.report.results import Document, assemble, crashed, failed_outcome, graver, is_red
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -169,7 +170,7 @@ def test_of_two_outcomes_the_graver_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cut", "reason"), [("", "not selected"), ("the run was killed", "the run was killed")]
+    ("cut", "reason"), [("", "not selected for this run"), ("the run was killed", "the run was killed")]
 )
 def test_an_expected_check_without_an_outcome_was_not_run(cut: str, reason: str) -> None:
     """It stands there with its own words, applies, and was not judged; what nobody expects is left out."""
@@ -181,6 +182,18 @@ def test_an_expected_check_without_an_outcome_was_not_run(cut: str, reason: str)
     assert found["checks"][TWO]["title"] == "It is."
     assert found["coverage"]["checks"] == {"expected": 2, "applicable": 2, "judged": 1, "not_run": 1}
     assert found["tier"]["state"] == "not_rated"
+
+
+def test_only_what_was_measured_between_nodes_carries_the_placement() -> None:
+    """A figure of the network says that no spine was tested; what was not run has nothing to say."""
+    placed = {"by": "LLDP", "says": "one leaf", "limits": "spine not tested", "leaves": []}
+    told = context() | {"placement": placed}
+    between = {
+        check: told["checks"][ONE] | {"phase": "perf", "category": "networking"} for check in (ONE, TWO)
+    }
+    found = assemble(told | {"checks": between}, {ONE: PASSED | {"observations": [{}]}})
+    assert found["placement"] == placed
+    assert [check.get("placement") for check in found["checks"].values()] == ["spine not tested", None]
 
 
 def test_all_passed_wins_the_best_tier() -> None:
@@ -265,6 +278,36 @@ def test_healthy_nodes_are_held_against_the_contract(
 
     assert found["verdict"] == verdict
     assert says in found["reason"]
+
+
+@pytest.mark.parametrize(
+    ("tiers", "outcomes", "contracted", "verdict", "tier"),
+    [
+        (("ribbon", "bronze"), (PASSED, PASSED), 4, "pass", "bronze"),
+        (("ribbon", "ribbon"), (SICK, outcome(sick=("n2",))), 3, "fail", "ribbon"),
+        (("ribbon", "silver"), (SICK, outcome(sick=("n2",))), 3, "fail", "silver"),
+        (("silver", "gold"), (outcome(sick=("n1", "n2")), PASSED), 3, "fail", "silver"),
+        (("ribbon", "ribbon"), (PASSED, PASSED), 5, "fail", "bronze"),
+        (("ribbon", "silver"), (PASSED, None), 4, "not_run", "silver"),
+        (("ribbon", "bronze"), (PASSED, None), 4, "not_run", "bronze"),
+        (("ribbon", "ribbon"), (PASSED, failed_outcome("it died")), 4, "error", "bronze"),
+    ],
+)
+def test_the_contract_is_of_the_tier_whose_checks_break_it(
+    tiers: tuple[str, str],
+    outcomes: tuple[Document, Document | None],
+    contracted: int,
+    verdict: str,
+    tier: str,
+) -> None:
+    """What ribbon checks find breaks the ribbon, what only silver asks leaves bronze; nobody sick: bronze."""
+    told = context(pool(contracted), faults=BOTH)
+    for check, own in zip((ONE, TWO), tiers, strict=True):
+        told["checks"][check] = told["checks"][check] | {"tier": own}
+    ran = {check: own for check, own in zip((ONE, TWO), outcomes, strict=True) if own}
+    found = assemble(told, ran)["checks"][CONTRACTED]
+
+    assert (found["verdict"], found["tier"]) == (verdict, tier)
 
 
 def test_a_silent_node_is_not_healthy_whatever_it_was_declared_to_have() -> None:

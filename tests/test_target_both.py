@@ -61,6 +61,18 @@ class FakeSlurm:
         """Run nothing."""
         raise AssertionError
 
+    def bound(self, *_: object) -> NoReturn:
+        """Bound nothing."""
+        raise AssertionError
+
+    def hold(self, *_: object) -> NoReturn:
+        """Hold nothing."""
+        raise AssertionError
+
+    def eyes(self, *_: object) -> NoReturn:
+        """Look at nothing."""
+        raise AssertionError
+
     def plan(self) -> list[str]:
         """Say what would run."""
         return ["jobs"]
@@ -68,6 +80,10 @@ class FakeSlurm:
     def clean(self) -> list[str]:
         """Remove what is left."""
         return ["job 7"]
+
+    def end(self, name: str) -> list[str]:
+        """Remove what one run has left."""
+        return [f"job {name}"]
 
 
 @pytest.fixture
@@ -154,6 +170,7 @@ def test_one_row_knows_both(server: ApiServer, tmp_path: Path) -> None:
     assert {need: fact.value for need, fact in seats.has("worker-2").items() if isinstance(fact, Read)} == {
         "slurm": True,
         "kubernetes": True,
+        "standalone": False,
     }
 
 
@@ -164,6 +181,7 @@ def test_the_plan_and_the_cleaning(server: ApiServer, tmp_path: Path) -> None:
     assert plan[0] == "jobs"
     assert any("metal1: a pod without GPUs: busy" in line for line in plan)
     assert both.clean() == ["job 7"]
+    assert both.end("gpuassay-1") == ["job gpuassay-1"], "and nothing of that name is in Kubernetes"
 
 
 @pytest.mark.parametrize("words", ["slurm,kubernetes", "kubernetes,slurm"])

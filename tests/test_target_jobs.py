@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuassay.probe import launch
 from gpuassay.target import Job
+from gpuassay.target.jobs import IMAGE, in_image
 from gpuassay.target.local import Local
 from gpuassay.target.progress import Tally
 from probing import Mark
@@ -145,3 +147,17 @@ def test_cancelling_cancels(tmp_path: Path, mark: Mark, number: int) -> None:
     controller.communicate()
     assert controller.returncode == -number
     assert mark.survivors() == []
+
+
+def test_a_rank_is_told_its_image_and_finds_what_a_module_brings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A site's environment module may bring torch by PYTHONPATH; what else a session holds stays there."""
+    monkeypatch.setenv(launch.MODULES, "/opt/modules/torch/2.13")
+    monkeypatch.setenv("SECRET_TOKEN", "x")
+    job = in_image(Job("gemm", ("true",), ("n1",)), "registry.example.com/torch@sha256:0123abcd")
+    part = {"environment": dict(job.environment), "ranks": 1, "group_rank": 0, "world_size": 1}
+    found = launch.environment({**part, "master_addr": "n1", "master_port": 20000}, 0)
+
+    assert found[IMAGE] == "registry.example.com/torch@sha256:0123abcd"
+    assert found["PYTHONPATH"] == "/opt/modules/torch/2.13"
+    assert "SECRET_TOKEN" not in found
+    assert in_image(job, "") is job

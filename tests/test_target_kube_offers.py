@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuassay.target.kube_reviews import acts
-from kubeapi import cluster
+from kubeapi import answers, cluster
 from kubeapi.rig import Start, clusters, gather, target
 
 if TYPE_CHECKING:
@@ -84,3 +84,27 @@ def test_what_the_user_may_do(start: Start, tmp_path: Path) -> None:
     assert allowed == [("create", "pods", "audit")]
     assert told.cluster["kubernetes/roles"].status == "denied"
     assert server.store.ours() == []
+
+
+def test_kubelets_are_asked_only_by_who_may(start: Start, tmp_path: Path) -> None:
+    """Of how each is set up the policies are kept, and nothing else; without the right, none is asked."""
+    server = start(cluster.node("gpu1", 8), cluster.not_ready("gpu2"))
+    told = asked(server, tmp_path)
+    assert listed(told, "kubelets") == [
+        {"metadata": {"name": name}, "kubeletconfig": {"cpuManagerPolicy": "none"}}
+        for name in ("gpu1", "gpu2")
+    ]
+    server.allows = lambda _verb, resource, _place: resource != "nodes/proxy"
+    server.requests.clear()
+    denied = asked(server, tmp_path).cluster["kubernetes/kubelets"]
+    assert (denied.status, denied.why) == ("denied", "this user may not get nodes/proxy")
+    assert not any("proxy" in path for _, path, _ in server.requests)
+
+
+def test_a_kubelet_that_does_not_answer(start: Start, tmp_path: Path) -> None:
+    """It is said of its node, and the others' answers stay."""
+    server = start(cluster.node("gpu1", 8), cluster.node("gpu2", 8))
+    server.faults.append(lambda _verb, path: answers.missing("nodes", "x") if "gpu2/proxy" in path else None)
+    first, second = listed(asked(server, tmp_path), "kubelets")
+    assert first["kubeletconfig"] == {"cpuManagerPolicy": "none"}
+    assert second["kubeletconfig"]["unread"] == "not_found"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from gpuassay.judge.reach import KubernetesReach
-from gpuassay.target import TargetError, kube_api, kubernetes
+from gpuassay.target import TargetError, kube_api, kube_objects, kubernetes
 from gpuassay.target.kubernetes import Kubernetes
 from gpuassay.target.progress import Tally
 from kubeapi import answers, cluster
@@ -320,6 +320,18 @@ def test_a_run_that_is_ended(start: Start, tmp_path: Path, number: int, place: s
 def clean(server: ApiServer, tmp_path: Path, place: str) -> list[str]:
     """Remove what is left."""
     return target(server, tmp_path, namespace=place).clean()
+
+
+def test_of_several_runs_one_is_ended(start: Start, tmp_path: Path) -> None:
+    """By its name, which a run that is taken up again has kept: what another run made is left alone."""
+    server = start(cluster.node("gpu1", 8))
+    way = target(server, tmp_path)
+    for name in ("one", "two"):
+        run = kube_objects.Run(name, f"gpuassay-{name}", owns_namespace=True, reach=way.reach, deadline_s=60)
+        server.store.put("namespaces", kube_objects.namespace(run))
+    assert way.end("gpuassay-one") == ["namespace gpuassay-one"]
+    assert way.end("gpuassay-one") == []
+    assert ["gpuassay-two" in str(one) for one in server.store.ours()] == [True]
 
 
 def test_what_cannot_be_removed(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

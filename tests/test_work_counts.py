@@ -41,6 +41,8 @@ def prefill(**changes: object) -> list[dict[str, object]]:
         "routing": "even",
         "least_m": 1,
         "most_m": 1e9,
+        "format": "bfloat16",
+        "library": "torch",
     }
     return grouped.cases({**args, **changes})
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuassay.measure.work import case, device, formats, gemm, grouped, memory, verify
+from gpuassay.measure.work import case, device, experts, formats, gemm, grouped, memory, verify
 from gpuassay.measure.work.meeting import Meeting
 from gpuassay.measure.work.timing import TINY
 
@@ -19,7 +22,17 @@ if TYPE_CHECKING:
 
 CPU = device.Device("cpu", "cpu", "a processor")
 SHAPE = {"m": 96, "n": 64, "k": 80}
-GROUPED = {"projection": "gate_up", "n": 64, "k": 48, "rows": 50, "groups": 4, "routing": "gap"}
+GROUPED = {
+    "format": "bfloat16",
+    "library": "torch",
+    "projection": "gate_up",
+    "n": 64,
+    "k": 48,
+    "rows": 50,
+    "groups": 4,
+    "routing": "gap",
+}
+FP8 = {**GROUPED, "format": "float8_e4m3"}
 
 
 def row(prepare: Any, one: dict[str, Any]) -> dict[str, Any]:
@@ -75,6 +88,78 @@ def test_a_loop_stands_in_where_torch_has_no_grouped_call(monkeypatch: pytest.Mo
 
     assert (found["status"], found["wrong"]) == ("ok", 0), found
     assert found["via"] == "a loop of torch.mm"
+
+
+def test_a_grouped_product_in_fp8_that_torch_has_not_is_unsupported() -> None:
+    """It is said by which call, and there is no figure; its dense yardstick is there."""
+    found = row(grouped.prepare, FP8)
+    dense = row(grouped.prepare, {**FP8, "groups": 1, "projection": "dense", "routing": "even"})
+
+    assert found["status"] == "unsupported", found
+    assert found["why"].startswith("torch._scaled_grouped_mm: ")
+    assert not {"seconds", "flops", "wrong"} & set(found)
+    assert (dense["status"], dense["wrong"], dense["via"]) == ("ok", 0, "torch._scaled_mm"), dense
+
+
+def stand_in(left: Any, right: Any, *_scales: Any, offs: Any, out_dtype: Any) -> Any:
+    """Multiply as torch does on a chip that has the call: each group's rows with its own weights."""
+    ends = [0, *offs.tolist()]
+    parts = [left[a:b].float() @ right[group].float() for group, (a, b) in enumerate(pairwise(ends))]
+    return torch.cat(parts).to(out_dtype)
+
+
+def test_a_grouped_product_in_fp8_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for the chip's call it is right, and one that takes another expert's weights is not."""
+    monkeypatch.setattr(torch, "_scaled_grouped_mm", stand_in)
+    found = row(grouped.prepare, FP8)
+    assert (found["status"], found["wrong"], found["changed"]) == ("ok", 0, 0), found
+    assert found["flops"] == 2 * 50 * 64 * 48
+
+    monkeypatch.setattr(
+        torch,
+        "_scaled_grouped_mm",
+        lambda left, right, *rest, **how: stand_in(left, right.flip(0), *rest, **how),
+    )
+    assert row(grouped.prepare, FP8)["wrong"] > 100
+
+
+def test_deep_gemm_that_is_not_built_is_unsupported_with_how_to_get_it() -> None:
+    """On a chip that it is for; on a processor it is no matter of building."""
+    hopper = replace(CPU, kind="cuda", capability="9.0")
+    with pytest.raises(formats.UnsupportedError, match="deepseek-ai/DeepGEMM"):
+        experts.choose("float8_e4m3", "deep_gemm", [8, 8], (256, 256), hopper)
+    found = row(grouped.prepare, {**FP8, "library": "deep_gemm"})
+    assert (found["status"], found["why"]) == (
+        "unsupported",
+        "DeepGEMM needs a GPU of NVIDIA with compute capability 9.0 or more",
+    )
+
+
+def test_deep_gemm_is_given_padded_groups_and_only_real_rows_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in of the library: each real row meets its own expert, rows of padding meet none."""
+
+    def multiply(left: Any, weights: Any, out: Any, groups: Any) -> None:
+        assert (left[1].shape, weights[1].shape) == ((384, 2), (3, 3, 2))
+        for at, group in enumerate(groups.tolist()):
+            out[at] = left[0][at].float() @ weights[0][group].float().T if group >= 0 else math.nan
+
+    library = SimpleNamespace(m_grouped_fp8_gemm_nt_contiguous=multiply)
+    monkeypatch.setitem(sys.modules, "deep_gemm", library)
+    experts.library.cache_clear()
+    rows, hopper = [100, 0, 130], replace(CPU, kind="cuda", capability="9.0")
+    call = experts.choose("float8_e4m3", "deep_gemm", rows, (384, 256), hopper)
+    experts.library.cache_clear()
+    experts.forget()
+    left, weights = (
+        torch.randn(*shape).to(torch.float8_e4m3fn) for shape in ((call.total, 256), (3, 384, 256))
+    )
+    result = call.unpadded(call.run(left, weights))
+    expected = torch.cat(
+        [left[:100].float() @ weights[0].float().T, left[128:258].float() @ weights[2].float().T]
+    )
+
+    assert call.total == 128 + 256
+    assert torch.allclose(result.float(), expected, rtol=0.02, atol=0.1)
 
 
 def test_a_case_that_raises_is_a_row_and_the_others_go_on() -> None:
@@ -137,15 +222,6 @@ def test_what_changes_under_load_is_counted() -> None:
 
     assert verify.changed(before, before.clone(), verify.TOLERANCES["bfloat16"], 64) == 0
     assert verify.changed(before, after, verify.TOLERANCES["bfloat16"], 64) == 2
-
-
-def test_four_bit_values_survive_packing() -> None:
-    """Two to a byte, the even one low: reading gives the nearest of the sixteen values."""
-    exact = torch.tensor([[0.5, -1.0, 6.0, -6.0, 0.0, 3.0]])
-    packed = formats._pack_fp4(exact / 2.0)  # noqa: SLF001 - used on Blackwell alone
-
-    assert packed.shape == (1, 3)
-    assert formats.double(packed, "nvfp4").tolist() == exact.double().tolist()
 
 
 def test_operands_are_seeded_and_normal() -> None:

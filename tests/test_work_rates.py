@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuassay.judge.catalog import load_catalog
 from gpuassay.measure.work import rates
+
+ROOT = Path(__file__).parents[1]
 
 # Rows of public runs of nccl-tests, 8 GPUs of a node: size, microseconds, algbw and busbw as printed.
 PRINTED = [
@@ -95,6 +100,15 @@ def test_in_rounds_each_meets_each_once(members: int) -> None:
         assert all(one != me for me, one in enumerate(partners))
         met += [(me, one) for me, one in enumerate(partners) if one > me]
     assert sorted(met) == [(a, b) for a in range(members) for b in range(a + 1, members)]
+
+
+def test_of_sixty_four_nodes_each_rank_meets_its_like_in_every_other() -> None:
+    """In the rounds that the table of measurements asks for."""
+    catalog = load_catalog(ROOT / "thresholds.toml", ROOT / "advisories.toml")
+    for name in ("first_contact", "collectives", "scale_out"):
+        most = int(catalog.measurements[name].args["rounds"])
+        met = {other for kind, other in rates.meetings(3, 8, 64, most) if kind == "across"}
+        assert met == {8 * node + 3 for node in range(1, 64)}
 
 
 def test_rounds_can_be_bounded() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from gpuassay.measure import errand
 from gpuassay.target import Job
+from gpuassay.target.jobs import IMAGE
 from gpuassay.target.local import Local
 from gpuassay.target.progress import Tally
 
@@ -23,7 +24,7 @@ def run(argv: tuple[str, ...], ranks: int, **order: object) -> Results:
     """Run an order on this machine."""
     here = Local()
     feed = errand.pack({**ORDER, **order})
-    job = Job("gemm", argv, here.declared(), ranks, deadline_s=300.0, feed=feed)
+    job = Job("gemm", argv, here.declared(), ranks, {IMAGE: "torch@sha256:01"}, deadline_s=300.0, feed=feed)
     return here.run(job, Tally(1, lambda _line: None))
 
 
@@ -37,6 +38,7 @@ def test_two_ranks_of_a_workload_meet_and_report() -> None:
     assert [[row["together"] for row in document["rows"]] for document in documents] == [[2, 2], [2, 2]]
     assert all(row["status"] == "ok" for document in documents for row in document["rows"])
     assert documents[0]["versions"]["torch"]
+    assert documents[0]["image"] == "torch@sha256:01"  # as a target says it that starts images
 
 
 def test_a_python_without_torch_says_so() -> None:

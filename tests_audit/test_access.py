@@ -1,6 +1,6 @@
 """Who may use a Slurm cluster, and how one gets from node to node."""
 
-from gpuassay.fixtures import Fleet, Observe
+from gpuassay.fixtures import Fleet, Measure, Observe
 
 
 def test_users(fleet: Fleet, observe: Observe) -> None:
@@ -38,3 +38,18 @@ def test_ssh_between_nodes(fleet: Fleet, observe: Observe) -> None:
     """
     for node in fleet.nodes:
         observe(node, way=node.equipment.own_ssh)
+
+
+def test_ssh_tried(measure: Measure, observe: Observe) -> None:
+    """A user gets from each node to others without a password.
+
+    Launchers such as mpirun and torchrun start their ranks by ssh, and a key that lies there says little of
+    whether it is taken. From each node `ssh NODE true` was run to the next one, to the one after it and to
+    one across, all at the same time, as whoever runs a job. Keys of machines were neither checked nor kept.
+
+    Fix: read what ssh says on the row here; a pair of keys in the shared home, or HostbasedAuthentication
+    with shosts.equiv. With pam_slurm_adopt, a user without a job on a node is rightly kept out of it.
+    """
+    for node in measure("ssh_ways"):
+        for way in node.ways:
+            observe(way, open=way.open)

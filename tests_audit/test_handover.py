@@ -7,12 +7,13 @@ def test_storage_capacity(fleet: Fleet, observe: Observe) -> None:
     """Every file system is as large as it was sold.
 
     The size is what the file system says of itself, the smallest that any node sees. Where the provider has
-    set no quota, that is the room of the whole system, of which others have a share: ask for the quota.
+    set no quota, that is the room of the whole system, of which others have a share: ask for the quota. That
+    of the user who asks is told beside it: one of many users is meant to have less than all.
 
     Fix: extend the file system, or its quota, to what the contract says.
     """
     for volume in fleet.sold_volumes:
-        observe(volume, capacity=volume.capacity_tb)
+        observe(volume, capacity=volume.capacity_tb, quota=volume.quota_tb)
 
 
 def test_shared_storage_request(fleet: Fleet, observe: Observe) -> None:

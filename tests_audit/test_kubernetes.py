@@ -8,14 +8,29 @@ def test_allocatable(fleet: Fleet, observe: Observe) -> None:
 
     A device plugin that marked a GPU unhealthy often never takes it back, and a node of eight stays at
     seven while it says that it is ready. More GPUs than there are is sharing by time: two jobs that each
-    believe to have a whole one. Compared are capacity, allocatable, and what the node itself shows.
+    believe to have a whole one. Compared are capacity, allocatable, and what the node itself shows: a node
+    that gives out more than its own capacity, or no count at all, has a plugin that lost its count.
 
     Fix: look for the reason in the device plugin's log, mend or exchange the GPU, and restart the plugin's
     pod on that node; switch off time slicing where whole GPUs are sold.
     """
     for node in fleet.nodes:
         offer = node.kubernetes
-        observe(node, offered_by=offer.offered_by, missing=offer.missing, invented=offer.invented)
+        observe(node, offered_by=offer.offered_by, missing=offer.missing)
+        observe(node, invented=offer.invented, beyond_capacity=offer.beyond_capacity)
+
+
+def test_cpu_manager(fleet: Fleet, observe: Observe) -> None:
+    """Pods that ask for whole processors are given them for themselves.
+
+    By default all pods of a node share all processors: the threads that feed GPUs and poll the network are
+    moved about, and wait for others'. Told by each kubelet's own configuration, through the API server, which
+    only those may ask for who have nodes/proxy.
+
+    Fix: set cpuManagerPolicy to static on nodes with GPUs, with reservedSystemCPUs for the system's own.
+    """
+    for node in fleet.nodes:
+        observe(node, policy=node.kubernetes.cpu_policy)
 
 
 def test_rdma_resources(fleet: Fleet, observe: Observe) -> None:
@@ -43,6 +58,20 @@ def test_compute_domains(fleet: Fleet, observe: Observe) -> None:
     """
     for node in fleet.nodes:
         observe(node, channels=node.kubernetes.nvlink_channels)
+
+
+def test_two_racks(measure: Measure, observe: Observe) -> None:
+    """A job over two racks that has no ComputeDomain runs over the network cards, or is refused at once.
+
+    A tenant who knows nothing of racks starts his job as he always does. Libraries that take the NVLink of
+    each rank's neighbours for usable wait for a channel that no pod has, and the GPUs are paid for until
+    somebody looks. Two nodes of each of two racks met in pairs and all together; each step had 120 seconds.
+
+    Fix: give every pod the means (a ComputeDomain for each job, by a policy or the job's template), set
+    NCCL_MNNVL_ENABLE=0 where there are none, or refuse jobs that span racks without one.
+    """
+    for cluster in measure("two_racks"):
+        observe(cluster, outcome=cluster.outcome)
 
 
 def test_topology_labels(fleet: Fleet, observe: Observe) -> None:

@@ -133,3 +133,34 @@ def test_pod_security(fleet: Fleet, observe: Observe) -> None:
     """
     for cluster in fleet.kubernetes.policies.alone:
         observe(cluster, enforced=cluster.pod_security)
+
+
+def test_pod_admission(measure: Measure, observe: Observe) -> None:
+    """No pod that reaches for the host is admitted in the tenant's namespace.
+
+    A privileged pod, or one with the host's files, is root of the node; the host's network has the kubelet,
+    the metadata service and others' traffic, and its processes have others' environments and secrets. Each
+    was put to the API server as a dry run, which goes through everybody's policies and makes nothing.
+
+    Fix: label tenants' namespaces pod-security.kubernetes.io/enforce=baseline, better restricted, or have a
+    policy refuse what is named.
+    """
+    for cluster in measure("kube_admission"):
+        observe(cluster, left_behind=cluster.left_behind)
+        for pod in cluster.pods:
+            observe(pod, admitted=pod.admitted)
+
+
+def test_kubelets(measure: Measure, observe: Observe) -> None:
+    """No node's kubelet answers to requests without a name.
+
+    Whoever a kubelet lets list its pods may also run commands in them, past the API server and its log; its
+    port for reading shows what every pod is, to anybody. Asked were the addresses that the API server lists,
+    and of these only where a certificate of that node's was shown; from outside they may not be seen.
+
+    Fix: start kubelets with authentication.anonymous.enabled false, authorization.mode Webhook and
+    readOnlyPort 0, and keep pods away from port 10250 of the nodes.
+    """
+    for cluster in measure("kube_kubelets"):
+        observe(cluster, pods_shown=cluster.pods_shown, health_shown=cluster.health_shown)
+        observe(cluster, read_only=cluster.read_only)

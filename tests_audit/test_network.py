@@ -1,6 +1,6 @@
 """What carries the traffic between nodes."""
 
-from gpuassay.fixtures import Fleet, Observe
+from gpuassay.fixtures import Fleet, Measure, Observe
 
 
 def test_port_state(fleet: Fleet, observe: Observe) -> None:
@@ -108,13 +108,56 @@ def test_mtu(fleet: Fleet, observe: Observe) -> None:
 
     RDMA cuts its messages into packets of the largest power of two that fits: 4096 bytes need an MTU of
     4192, and with Ethernet's usual 1500 there are only 1024 in each, which costs bandwidth. Where two
-    nodes differ, connections fail or large messages are lost.
+    nodes differ, connections fail or large messages are lost. Not only a rail has to agree: a job's
+    messages cross from one to another, and an interface on top of a port, such as a VLAN, has its own.
 
     Fix: set the interface's MTU to 9000, or what the switches allow, on every node and every switch port.
     """
     for port in fleet.roce_ports:
         observe(port, at=port.rail, mtu=port.mtu)
-        observe(port, path_mtu=port.path_mtu)
+        observe(port, path_mtu=port.path_mtu, across_rails=port.mtu, smaller_above=port.odd_interfaces)
+
+
+def test_switch_frame(fleet: Fleet, observe: Observe) -> None:
+    """Every switch port lets through the largest frame that the RoCE port at its other end sends.
+
+    A switch drops what is too large without a word: small messages arrive, large ones never do, and the
+    job hangs. Only the switch knows its limit. It tells it by LLDP, where the node has a daemon that
+    listens and this user may ask it.
+
+    Fix: raise the MTU of the switch port named here to 9216, or lower that of all ports of the fabric. To
+    have it seen, run lldpd on the nodes and let the switches send the maximum frame size.
+    """
+    for port in fleet.roce_ports:
+        observe(port, frame=port.switch_frame)
+
+
+def test_planes(fleet: Fleet, observe: Observe) -> None:
+    """Each GPU has the planes of the network that were sold, all up, and jobs take none without an address.
+
+    A SuperNIC can be split over several separate networks. One plane less is a part of the bandwidth gone,
+    with nothing to be seen but a slow job. The device that stands for all planes may be up and have no
+    address: NCCL takes it with the others and hangs at its first message.
+
+    Fix: bring up the plane named here. For a device without a usable address, leave it out of the list of
+    adapters for all jobs (NCCL_IB_HCA in /etc/nccl.conf), or install the provider's own network plugin.
+    """
+    for node in fleet.nodes:
+        planes = node.planes
+        observe(node, per_gpu=planes.per_gpu, across_pool=planes.per_gpu)
+        observe(node, missing=planes.missing, aggregates=planes.aggregates)
+
+
+def test_fabric_class(fleet: Fleet, observe: Observe) -> None:
+    """Each GPU has a network of the class that a rating asks for: 800G RoCE, or XDR InfiniBand.
+
+    A rating compares providers on what they sell today. What counts is what all ports of the fabric
+    that carry traffic give each GPU of a node, over all planes.
+
+    Fix: have a cluster with a network of the current generation rated; no setting changes this.
+    """
+    for node in fleet.nodes:
+        observe(node, gbps_per_gpu=node.planes.gbps_per_gpu)
 
 
 def test_pfc(fleet: Fleet, observe: Observe) -> None:
@@ -168,6 +211,21 @@ def test_partitions(fleet: Fleet, observe: Observe) -> None:
     """
     for port in fleet.infiniband_ports:
         observe(port, default=port.default_partition, across_pool=port.partitions)
+
+
+def test_fabric_keys(measure: Measure, observe: Observe) -> None:
+    """The management of an InfiniBand fabric tells a tenant nothing that is not his.
+
+    Who can send management packets, and meets no M_Key, reads the state of every switch, and sets it; a
+    subnet administrator that lists switches shows the whole topology, with all that other tenants have.
+    Where this user may not open the management device, none of it is seen: M_Key, SM_Key, SA_Key and the
+    profile of the fabric's manager are then the provider's to show.
+
+    Fix: set a random M_Key with protection level 1 or above, SA_Key and SM_Key in the subnet manager, or
+    the secured profile of UFM, and leave /dev/infiniband/umad* to root.
+    """
+    for node in measure("fabric_seat"):
+        observe(node, m_key=node.m_key, shows_fabric=node.shows_fabric)
 
 
 def test_gpudirect(fleet: Fleet, observe: Observe) -> None:

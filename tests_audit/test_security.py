@@ -99,3 +99,31 @@ def test_metadata_service(measure: Measure, observe: Observe) -> None:
     """
     for node in measure("metadata"):
         observe(node, answers=node.answers)
+
+
+def test_exports(measure: Measure, observe: Observe) -> None:
+    """Storage is not exported to whoever reaches its server.
+
+    NFS without Kerberos believes what a client says of its users. An export to everybody can be mounted by
+    any machine that gets to the server, of another tenant too, and read as any user. The servers' own lists
+    were read (showmount -e), and nothing was mounted; whether a firewall stands before them is not seen.
+
+    Fix: export to the addresses of this cluster's nodes alone (exports(5), or the storage's access policy),
+    or with sec=krb5.
+    """
+    for node in measure("exports"):
+        for export in node.exports:
+            observe(export, for_everybody=export.for_everybody)
+
+
+def test_observability_isolation(measure: Measure, observe: Observe) -> None:
+    """The account of another tenant sees nothing of these nodes in Prometheus and Grafana.
+
+    Metrics tell who trains what, when and how well, and names of jobs, pods and users with them. It takes an
+    account of another tenant to see it, whose token the site file names; without one it is said to be unseen.
+
+    Fix: an organisation, or a data source with enforced labels, for each tenant (prom-label-proxy, Mimir's
+    or Thanos' tenants); no data source that all can query.
+    """
+    for service in measure("second_account"):
+        observe(service, nodes_seen=service.nodes_seen)

@@ -148,6 +148,21 @@ def test_limits(fleet: Fleet, observe: Observe) -> None:
         observe(cluster, gives_out_memory=cluster.gives_out_memory, default_memory=cluster.default_memory)
 
 
+def test_account_limits(fleet: Fleet, observe: Observe) -> None:
+    """No limit keeps this user from a job of all the nodes that were bought, with all their GPUs.
+
+    A QOS or an account that allows fewer GPUs, nodes, jobs or hours than the contract leaves jobs pending for
+    ever (AssocGrpGRES, QOSMaxWallDurationPerJobLimit), and the nodes idle and paid for. The best choice of
+    partition, account and QOS is judged; hours only where the site file has `[slurm] longest_job`.
+
+    Fix: raise the limit named here (sacctmgr modify qos, account or user; MaxTime and MaxNodes of the
+    partition in slurm.conf).
+    """
+    for cluster in fleet.slurms:
+        for pool in cluster.bought:
+            observe(pool, stopping=pool.stopping)
+
+
 def test_scheduling(fleet: Fleet, observe: Observe) -> None:
     """Slurm gives out single GPUs, and notices in time that a node is gone.
 

@@ -126,6 +126,34 @@ def test_scale_out(measure: Measure, observe: Observe) -> None:
             observe(cluster, at=one.at, of_line=one.of_line)
 
 
+def test_scale_out_infiniband(measure: Measure, observe: Observe) -> None:
+    """InfiniBand carries what leaves a node at nearly its rate, with NVLink between nodes switched off.
+
+    Judged like any fabric, but by what is known of this kind, which is more. Of an all-to-all over 32 nodes
+    or more there is no public figure: there it is held to the figure of any fabric alone.
+
+    Fix: look at the slow rails; then at the adaptive routing of the subnet manager, its routing engine, and
+    how many links join leaf and spine switches.
+    """
+    for cluster in measure("scale_out"):
+        for one in cluster.leaving_by_rdma:
+            observe(cluster, at=one.at, of_line=one.of_line)
+
+
+def test_scale_out_roce(measure: Measure, observe: Observe) -> None:
+    """RoCE carries what leaves a node at nearly its rate, with NVLink between nodes switched off.
+
+    Judged like any fabric, but by what is known of this kind, which is more. Of an all-to-all over 32 nodes
+    or more there is no public figure: there it is held to the figure of any fabric alone.
+
+    Fix: look at the slow rails; then at pause frames, congestion marking, how flows are spread over the
+    links, and how many links join leaf and spine switches.
+    """
+    for cluster in measure("scale_out"):
+        for one in cluster.leaving_by_rdma:
+            observe(cluster, at=one.at, of_line=one.of_line)
+
+
 def test_nvlink_off(measure: Measure, observe: Observe) -> None:
     """With NVLink between nodes switched off, the bytes really went through the network cards.
 

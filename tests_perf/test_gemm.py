@@ -15,7 +15,8 @@ def test_bf16(measure: Measure, observe: Observe) -> None:
     """
     for gpu in measure("gemm_bf16"):
         observe(gpu, tflops=gpu.tflops, node_median_tflops=gpu.node_median_tflops)
-        observe(gpu, against_pool=gpu.tflops, wrong=gpu.wrong)
+        observe(gpu, of_rated=gpu.tflops, against_pool=gpu.tflops, wrong=gpu.wrong)
+        observe.show(gpu, clock_mhz=gpu.clock_mhz, power_w=gpu.power_w, celsius=gpu.celsius)
 
 
 def test_fp16(measure: Measure, observe: Observe) -> None:
@@ -30,7 +31,7 @@ def test_fp16(measure: Measure, observe: Observe) -> None:
     """
     for gpu in measure("gemm_fp16"):
         observe(gpu, tflops=gpu.tflops, node_median_tflops=gpu.node_median_tflops)
-        observe(gpu, against_pool=gpu.tflops, wrong=gpu.wrong)
+        observe(gpu, of_rated=gpu.tflops, against_pool=gpu.tflops, wrong=gpu.wrong)
 
 
 def test_tf32(measure: Measure, observe: Observe) -> None:
@@ -45,7 +46,7 @@ def test_tf32(measure: Measure, observe: Observe) -> None:
     """
     for gpu in measure("gemm_tf32"):
         observe(gpu, tflops=gpu.tflops, node_median_tflops=gpu.node_median_tflops)
-        observe(gpu, against_pool=gpu.tflops, wrong=gpu.wrong)
+        observe(gpu, of_rated=gpu.tflops, against_pool=gpu.tflops, wrong=gpu.wrong)
 
 
 def test_fp32(measure: Measure, observe: Observe) -> None:
@@ -60,7 +61,7 @@ def test_fp32(measure: Measure, observe: Observe) -> None:
     """
     for gpu in measure("gemm_fp32"):
         observe(gpu, tflops=gpu.tflops, node_median_tflops=gpu.node_median_tflops)
-        observe(gpu, against_pool=gpu.tflops, wrong=gpu.wrong)
+        observe(gpu, of_rated=gpu.tflops, against_pool=gpu.tflops, wrong=gpu.wrong)
 
 
 def test_fp8(measure: Measure, observe: Observe) -> None:
@@ -75,7 +76,7 @@ def test_fp8(measure: Measure, observe: Observe) -> None:
     """
     for gpu in measure("gemm_fp8"):
         observe(gpu, tflops=gpu.tflops, node_median_tflops=gpu.node_median_tflops)
-        observe(gpu, against_pool=gpu.tflops, wrong=gpu.wrong)
+        observe(gpu, of_rated=gpu.tflops, against_pool=gpu.tflops, wrong=gpu.wrong)
 
 
 def test_mxfp8(measure: Measure, observe: Observe) -> None:
@@ -90,7 +91,7 @@ def test_mxfp8(measure: Measure, observe: Observe) -> None:
     """
     for gpu in measure("gemm_mxfp8"):
         observe(gpu, tflops=gpu.tflops, node_median_tflops=gpu.node_median_tflops)
-        observe(gpu, against_pool=gpu.tflops, wrong=gpu.wrong)
+        observe(gpu, of_rated=gpu.tflops, against_pool=gpu.tflops, wrong=gpu.wrong)
 
 
 def test_nvfp4(measure: Measure, observe: Observe) -> None:
@@ -105,7 +106,7 @@ def test_nvfp4(measure: Measure, observe: Observe) -> None:
     """
     for gpu in measure("gemm_nvfp4"):
         observe(gpu, tflops=gpu.tflops, node_median_tflops=gpu.node_median_tflops)
-        observe(gpu, against_pool=gpu.tflops, wrong=gpu.wrong)
+        observe(gpu, of_rated=gpu.tflops, against_pool=gpu.tflops, wrong=gpu.wrong)
 
 
 def test_mamf(measure: Measure, observe: Observe) -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gpuassay
+from gpuassay.rating.arguments import add as add_rating
+from gpuassay.signing import commands as signing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gpuassay.report.results import Document
+    from gpuassay.bundle.make import Wanted
 
 FOLDERS = ("tests_audit", "tests_perf", "tests_reliability")
 
@@ -29,17 +31,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["run"]:  # everything behind it is pytest's
         return _run(words[1:])
+    if words[:1] == ["sla"]:  # it has commands of its own
+        return _sla(words[1:])
     options = _parser().parse_args(words)
-    status: int = options.call(options)
-    return status
+    return int(options.call(options))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gpuassay", description="Is this GPU cluster what it was sold as?")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add_parser(
-        "run", help="judge: pytest on the suite, with pytest's options (gpuassay run -m audit)"
-    )
+    commands.add_parser("run", help="judge: pytest on the suite, with its options (gpuassay run -m audit)")
+    commands.add_parser("sla", help="hold node histories to a service level: availability, downtime, credits")
     record = commands.add_parser("record", help="only take the evidence, judge nothing")
     _add_reach(record)
     record.add_argument(
@@ -48,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     record.set_defaults(call=_record)
     clean = commands.add_parser("clean", help="remove from a cluster what runs that were killed have left")
     _add_reach(clean)
+    _add_broken(clean)
     clean.set_defaults(call=_clean)
     report = commands.add_parser("report", help="rebuild every report of a run from its journal")
     report.add_argument("run", type=Path, help="the run's folder")
@@ -61,6 +64,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     advisories.add_argument("--write", action="store_true", help="write the difference, not only print it")
     advisories.set_defaults(call=_advisories)
+    bundle = commands.add_parser("bundle", help="all that workloads need where a site has no way out")
+    bundle.add_argument("words", nargs="+", metavar="[verify] DIR", help="make one there, or verify one")
+    bundle.add_argument(
+        "--package", action="append", help="of wheels (default: torch and uv); may be repeated"
+    )
+    bundle.add_argument("--platform", action="append", help="as pip's; may be repeated")
+    bundle.add_argument("--python", help="the version on the site, such as 3.12")
+    bundle.add_argument("--index", default="", help="where wheels come from, if not from pip's own index")
+    bundle.add_argument("--dry-run", action="store_true", help="only say what would be made, in bytes")
+    bundle.set_defaults(call=_bundle)
+    signing.add_commands(commands, suite_root)
+    add_rating(commands, suite_root)
     probe = commands.add_parser("probe", help="what is asked of a node")
     probe.add_argument(
         "--list", action="store_true", required=True, help="print everything that is asked, and why"
@@ -88,6 +103,22 @@ def _add_reach(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_broken(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say on which nodes a killed run may have left something broken."""
+    from gpuassay import options
+
+    parser.add_argument(
+        "--break-nodes",
+        type=options.nodes,
+        default=(),
+        metavar="NODES",
+        help="also undo what was broken on purpose on these nodes",
+    )
+    parser.add_argument(
+        "--run-dir", type=Path, metavar="DIR", help="also on those that this run, which was killed, names"
+    )
+
+
 def _run(arguments: list[str]) -> int:
     import pytest
 
@@ -98,6 +129,19 @@ def _run(arguments: list[str]) -> int:
     # The installed suite lies where pytest must not write its cache.
     fixed = ["-c", str(root / "pyproject.toml"), "--rootdir", str(root), "-p", "no:cacheprovider"]
     return int(pytest.main([*fixed, *words]))
+
+
+def _sla(arguments: list[str]) -> int:
+    from gpuassay.judge.config import ConfigError
+    from gpuassay.sla.cli import answer
+    from gpuassay.sla.readers import ReadError
+
+    try:
+        lines, status = answer(arguments)
+    except (ConfigError, ReadError) as error:
+        return _mistake(error)
+    print("\n".join(lines))
+    return status
 
 
 def _record(options: argparse.Namespace) -> int:
@@ -145,6 +189,8 @@ def _progress() -> Callable[[str], None]:
 
 
 def _clean(options: argparse.Namespace) -> int:
+    from gpuassay.evidence.recording import RecordingError
+    from gpuassay.fault.sweeping import sweep, sweep_reboots, unfinished
     from gpuassay.gathering import target_of
     from gpuassay.judge.config import ConfigError
     from gpuassay.session import Request
@@ -153,8 +199,14 @@ def _clean(options: argparse.Namespace) -> int:
 
     request = Request(root=suite_root(), **_reach(options))
     try:
-        removed = target_of(request, load_suite(request.root)).clean()
-    except (ConfigError, TargetError) as error:
+        target = target_of(request, load_suite(request.root))
+        removed = target.clean()
+        left = unfinished(options.run_dir / "recording") if options.run_dir else ()
+        for node in dict.fromkeys([*options.break_nodes, *left]):
+            removed += sweep(target, node)
+        if options.run_dir:
+            removed += sweep_reboots(target, options.run_dir / "recording")
+    except (ConfigError, RecordingError, TargetError) as error:
         return _mistake(error)
     for line in removed or ["nothing of ours was left"]:
         print(line)
@@ -165,11 +217,12 @@ def _report(options: argparse.Namespace) -> int:
     from gpuassay.evidence.recording import RecordingError
     from gpuassay.evidence.run import RunFolder
     from gpuassay.report.files import write_reports
+    from gpuassay.report.rebuilt import rebuild
     from gpuassay.report.results import is_red
 
     run = RunFolder(options.run)
     try:
-        results, problems = _from_journal(run.journal)
+        results, problems = rebuild(run.journal)
         write_reports(run, results)
         run.seal()
     except RecordingError as error:
@@ -180,18 +233,47 @@ def _report(options: argparse.Namespace) -> int:
     return int(is_red(results))
 
 
-def _from_journal(path: Path) -> tuple[Document, tuple[str, ...]]:
-    from gpuassay.evidence.recording import RecordingError
-    from gpuassay.evidence.run import read_journal
-    from gpuassay.report.results import SCHEMA, assemble
+def _bundle(options: argparse.Namespace) -> int:
+    from gpuassay.bundle import make
+    from gpuassay.bundle.content import BundleError, verify
 
-    journal = read_journal(path)
-    if journal.context.get("schema") != SCHEMA:
-        raise RecordingError(f"{path}: expected a journal of schema {SCHEMA}, that is, of this version")
+    verb, place = ("verify", options.words[1:]) if options.words[0] == "verify" else ("make", options.words)
+    if len(place) != 1:
+        return _mistake(BundleError("expected one folder: gpuassay bundle DIR, gpuassay bundle verify DIR"))
+    folder = Path(place[0])
     try:
-        return assemble(journal.context, journal.checks, cut=journal.cut), journal.problems
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise RecordingError(f"{path}: not as a run wrote it: {error!r}") from error
+        if verb == "verify":
+            problems = verify(folder)
+            print("\n".join(problems) or f"{folder}: every file is as its manifest says")
+            return int(bool(problems))
+        wanted = _wanted(folder, options)
+        if options.dry_run:
+            print("\n".join(make.plan(wanted)))
+            return 0
+        listed = make.make(wanted)["files"]
+    except BundleError as error:
+        return _mistake(error)
+    print(f"{folder}: {len(listed)} files, {sum(about['bytes'] for about in listed.values())} bytes")
+    return 0
+
+
+def _wanted(folder: Path, options: argparse.Namespace) -> Wanted:
+    """Take the model of the measurement that serves it, so that both are of one size."""
+    from gpuassay.bundle import make
+    from gpuassay.measure.work import weights
+    from gpuassay.suite import load_suite
+
+    root = suite_root()
+    measured = load_suite(root).catalog.measurements["first_token"]
+    return make.Wanted(
+        folder,
+        weights.shape(measured.args),
+        tuple(options.package or make.PACKAGES),
+        tuple(options.platform or (make.PLATFORM,)),
+        options.python or make.PYTHON,
+        options.index,
+        root if (root / "src").is_dir() else None,
+    )
 
 
 def _advisories(options: argparse.Namespace) -> int:
@@ -219,7 +301,7 @@ def _advisories(options: argparse.Namespace) -> int:
 
 def _probe(_options: argparse.Namespace) -> int:
     from gpuassay.judge.config import ConfigError
-    from gpuassay.measure import TOOLS
+    from gpuassay.measure import MOUNT_TOOLS, NODE_SURVEYS, TOOLS
     from gpuassay.probe.items import listing
     from gpuassay.suite import SuiteError, load_suite
 
@@ -233,6 +315,12 @@ def _probe(_options: argparse.Namespace) -> int:
         if one.tool in TOOLS:
             command = "\n        ".join(" ".join(TOOLS[one.tool].argv(one.args)).splitlines())
             print(f"{one.name}: command {command}")
+            print(f"    consent: --allow={one.level}; deadline {one.deadline_s:g} s\n")
+        if one.tool in MOUNT_TOOLS:
+            print(f"{one.name}: {one.tool}, in a new folder of each mount of the site file, which is removed")
+            print(f"    consent: --allow={one.level}; deadline {one.deadline_s:g} s\n")
+        if one.tool in NODE_SURVEYS:
+            print(f"{one.name}: a program of ours, by URLs that it is lent, to the declared object store")
             print(f"    consent: --allow={one.level}; deadline {one.deadline_s:g} s\n")
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from datetime import datetime
 from pathlib import Path
 
 from gpuassay.judge.config import DURATION
@@ -22,6 +23,14 @@ NODES_HELP = (
 DEADLINE_HELP = "how long a node may take to answer, such as 90s or 5m (default: 15m)"
 
 BUDGET_HELP = "how long asking and measuring may take in all, such as 15m; what does not fit is not run"
+RESUME_HELP = (
+    "go on with the run in this folder, which was cut: its evidence stays, and what was measured is not again"
+)
+BURN_IN_HELP = "how long the burn-in is to load the machines, such as 3m in a CI (default: 8h)"
+ENDURANCE_HELP = (
+    "how long each load that lasts is kept up, such as 2m in a CI (default: 1h, 30m for checkpoints)"
+)
+REBOOT_WAVE_HELP = "… how many of them are rebooted at once, or all (default: 1)"
 HOST_VIEW_HELP = "on Kubernetes, ask from the host's own view: privileged pods with its / mounted read-only"
 
 
@@ -39,6 +48,29 @@ def nodes(text: str) -> tuple[str, ...]:
         return listed(path.read_text(encoding="utf-8")) if path.is_file() else expand(text)
     except (OSError, ValueError) as error:
         raise argparse.ArgumentTypeError(f"{text}: {error}") from error
+
+
+def window(text: str) -> tuple[datetime, datetime]:
+    """Take a window of time, such as ``2026-11-30T22:00Z/2026-12-01T04:00Z``."""
+    begin, _, end = text.partition("/")
+    try:
+        first, last = datetime.fromisoformat(begin), datetime.fromisoformat(end)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"expected BEGIN/END, two times by ISO 8601: {error}") from None
+    if first.tzinfo is None or last.tzinfo is None:
+        raise argparse.ArgumentTypeError("each end needs its time zone, such as 2026-11-30T22:00+01:00")
+    if first >= last:
+        raise argparse.ArgumentTypeError("it ends before it begins")
+    return first, last
+
+
+def wave(text: str) -> int:
+    """Take how many nodes are rebooted at once; 0 is all of them."""
+    if text == "all":
+        return 0
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of nodes, or all, found {text}")
+    return int(text)
 
 
 def until(budget_s: float | None) -> float:

@@ -56,10 +56,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="who says what is required: the site file (acceptance), or ClusterMAX 3.0's request (rating)",
     )
     group.addoption(
+        "--plan",
+        metavar="PATH",
+        help="the plan that both parties have signed (gpuassay plan): every report says what differs",
+    )
+    group.addoption(
         "--run-dir",
         metavar="DIR",
         help="folder for the recording and the reports (default: a new one in gpuassay-runs/)",
     )
+    group.addoption("--resume", metavar="DIR", help=options.RESUME_HELP)
+    group.addoption("--burn-in", type=options.duration, metavar="TIME", help=options.BURN_IN_HELP)
+    group.addoption("--endurance", type=options.duration, metavar="TIME", help=options.ENDURANCE_HELP)
     group.addoption(
         "--allow",
         metavar="LIST",
@@ -68,9 +76,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="what else than reading you consent to, with commas: touch, contact, load, disrupt, break",
     )
     group.addoption(
+        "--break-nodes",
+        type=options.nodes,
+        default=(),
+        metavar="NODES",
+        help="with --allow=disrupt or break: the nodes that may be broken, one after the other",
+    )
+    group.addoption(
+        "--ticket", default="", metavar="REF", help="… the ticket under which the provider knows of it"
+    )
+    group.addoption(
+        "--window",
+        type=options.window,
+        default=(None, None),
+        metavar="BEGIN/END",
+        help="… when it may be done, such as 2026-11-30T22:00Z/2026-12-01T04:00Z",
+    )
+    group.addoption("--reboot-wave", type=options.wave, default=1, metavar="N", help=options.REBOOT_WAVE_HELP)
+    group.addoption(
         "--dry-run",
         action="store_true",
         help="only say what would run where, as whom and for how long; nothing is started or written",
+    )
+    group.addoption(
+        "--sla",
+        metavar="TERMS",
+        help="hold the run to bronze, silver, gold, or a file of yours, and exit with 1 if it misses them",
     )
     group.addoption("--require", metavar="TIER", choices=TIERS, help="exit with 1 unless this tier is won")
 

@@ -17,8 +17,11 @@ from gpuassay.evidence.recording import read_recording
 from gpuassay.evidence.run import RunFolder
 from gpuassay.facts import Fleet, past
 from gpuassay.facts import fleet as read_fleet
+from gpuassay.facts.fault_story import stories
+from gpuassay.facts.placement import placement
 from gpuassay.facts.standing import scheduled_out
-from gpuassay.gathering import runner
+from gpuassay.fault.consent import Consent
+from gpuassay.gathering import bounder, looker, runner
 from gpuassay.judge.bench import Bench
 from gpuassay.judge.config import ConfigError
 from gpuassay.judge.names import folded
@@ -27,21 +30,28 @@ from gpuassay.judge.observe import Observe
 from gpuassay.judge.services import Services
 from gpuassay.judge.settle import applies_to, settle
 from gpuassay.judge.site import Site, load_services, load_site, undeclared
+from gpuassay.judge.verdict import Verdict
 from gpuassay.measuring import Measure, NotMeasuredError
 from gpuassay.report import results as report
+from gpuassay.report.series import documents
+from gpuassay.signing.plan import Terms, off_plan, read_plan
+from gpuassay.sla.run import promises
 from gpuassay.suite import THRESHOLDS, Suite, SuiteError, load_suite
 from gpuassay.target import DEADLINE_S, TargetError
 from gpuassay.target.recording import locate
 
 _STALE = 30  # days without a review before a report says it; docs/decisions.md
+_WELL = (Verdict.PASS, Verdict.SKIP)
+_BREAKING = frozenset({"disrupt", "break"})
 _BARRING = ("undeclared", "unsealed", "altered", "held back")
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gpuassay.earlier import Before
     from gpuassay.evidence.recording import Recording
     from gpuassay.report.results import Document
+    from gpuassay.sla.terms import Terms as Promises
 
 SESSION = pytest.StashKey["Session"]()
 OBSERVE = pytest.StashKey[Observe]()
@@ -70,7 +80,14 @@ class Request:
     allow: frozenset[str] = frozenset()
     until: float = math.inf
     earlier: Path | None = None
+    plan: Path | None = None
+    burn_in_s: float | None = None
+    endurance_s: float | None = None
+    reboot_wave: int = 1
+    resume: Path | None = None
+    consent: Consent = field(default_factory=Consent)
     folder: Path = field(default_factory=Path.cwd)
+    sla: Promises | None = None
 
     @property
     def recording(self) -> Path | None:
@@ -116,6 +133,7 @@ class Session:
     measure: Measure
     stamps: tuple[tuple[str, str], ...]
     before: Before | None = None
+    agreed: Document | None = None
 
     def measure_for(self, check: str) -> Measure:
         """Give the ``measure`` of one check, which touches no node that the check is not about."""
@@ -124,7 +142,11 @@ class Session:
     def judge(self, check: str, observe: Observe, failure: BaseException | None = None) -> Document:
         """Settle one check by what it observed, and by what it raised, if it did."""
         table = self.suite.catalog.checks[check]
-        outcome = report.outcome(settle(self.bench, table, observe), over=table.over)
+        result = settle(self.bench, table, observe)
+        outcome = report.outcome(result, over=table.over)
+        sick = frozenset(row.where for row in result.rows if row.verdict not in _WELL)
+        outcome |= {"series": kept} if (kept := documents(observe.series, sick)) else {}
+        outcome |= {"trials": trials} if (trials := stories(one.subject for one in observe)) else {}
         if isinstance(failure, NotMeasuredError):
             # What a profile requires and nobody declared cannot be measured, and fails all the same.
             told = not outcome["applicable"] or outcome["verdict"] == "fail"
@@ -134,8 +156,17 @@ class Session:
         return outcome
 
 
-def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Session:
-    """Read a recording and make ready to judge it.
+def _say_nothing(_line: str) -> None:
+    """Show nothing: where nobody looks on."""
+
+
+def prepare(
+    request: Request,
+    folder: Path,
+    suite: Suite | None = None,
+    show: Callable[[str], None] = _say_nothing,
+) -> Session:
+    """Read a recording and make ready to judge it; ``show`` hears how far a measurement is.
 
     Raises ConfigError, SuiteError or RecordingError, each naming the place.
     """
@@ -149,12 +180,28 @@ def prepare(request: Request, folder: Path, suite: Suite | None = None) -> Sessi
     fleet = read_fleet(recording, site, past(before.recording, site, before.hours) if before else None)
     needs = Needs(site, fleet.nodes)
     bench = Bench(suite.catalog, site, fleet.nodes, needs, request.profile)
-    run = None if request.recording else runner(request, site, RunFolder(folder.parent))
+    live = not request.recording
+    run = runner(request, site, RunFolder(folder.parent), show) if live else None
     measure = Measure(site, fleet.nodes, folder, run, request.allow)
+    measure.burn_in_s, measure.endurance_s = request.burn_in_s, request.endurance_s
+    if live:
+        measure.gather = looker(request, site, RunFolder(folder.parent), show)
+        measure.bound = bounder(request, site)
+    if live and _BREAKING & request.allow:
+        from gpuassay.breaking import Breaker  # noqa: PLC0415 - who breaks nothing pays for none of it
+        from gpuassay.rebooting import Rebooter  # noqa: PLC0415
+
+        measure.breaks = Breaker(request, site, RunFolder(folder.parent))
+        measure.reboots = Rebooter(request, site, RunFolder(folder.parent))
     if request.site is not None and recording.site_text is not None:
         measure.services_then = _services_of(folder / "site.toml")
-    stamps = (*_stamps(request, recording, site), *(before.stamps() if before else ()))
-    return Session(request, suite, recording, fleet, bench, measure, stamps, before)
+    agreed = _agreed(request.plan, request, recording, site) if request.plan else None
+    stamps = (
+        *_stamps(request, recording, site),
+        *(before.stamps() if before else ()),
+        *(off_plan(agreed) if agreed else ()),
+    )
+    return Session(request, suite, recording, fleet, bench, measure, stamps, before, agreed)
 
 
 def context(session: Session) -> Document:
@@ -175,6 +222,8 @@ def context(session: Session) -> Document:
             "seal": session.recording.seal,
             "begin": _stamp(meta.begin),
             "end": _stamp(meta.end),
+            "measured": _stamp(meta.measured),
+            "handed_over": _stamp(site.handed_over),
             "synthetic": meta.synthetic,
             "cluster": site.cluster or meta.cluster or None,
             "provider": site.provider or None,
@@ -182,14 +231,17 @@ def context(session: Session) -> Document:
         "earlier": session.before.document([n.name for n in fleet.nodes], fleet.out)
         if session.before
         else None,
+        **({"plan": session.agreed} if session.agreed else {}),
         "target": meta.target,
         "profile": session.request.profile,
+        **({"sla": promises(session.request.sla)} if session.request.sla else {}),
         "stamps": [{"stamp": stamp, "why": why} for stamp, why in session.stamps],
         "barred": [why for stamp, why in session.stamps if stamp in _BARRING],
         "rules": {
             name: {"warnings": t.warnings, "phases": list(t.phases)} for name, t in catalog.tiers.items()
         },
         "nodes": {"declared": len(fleet.nodes) + len(fleet.out), "answered": answered, "out": len(fleet.out)},
+        "placement": placement(fleet).document(),
         "out_of_service": [out.document() for out in site.outs],
         "waivers": [waiver.document() for waiver in site.all_waivers],
         "problems": _problems(session.recording),
@@ -241,6 +293,12 @@ def _site(request: Request, recording: Recording, folder: Path, suite: Suite) ->
         if recording.site_text is not None
         else undeclared(suite.catalog)
     )
+
+
+def _agreed(plan: Path, request: Request, recording: Recording, site: Site) -> Document:
+    """Hold what decides here against the plan. Raises SigningError."""
+    text = request.site.read_text(encoding="utf-8") if request.site else recording.site_text
+    return read_plan(plan).document(Terms.of(site, text, request.profile))
 
 
 def _services_of(recorded: Path) -> Services:

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
+from gpuassay.fault.node.main import FAULTS
 from gpuassay.judge.catalog import load_catalog
-from gpuassay.measure import SURVEYS, TOOLS
+from gpuassay.measure import MOUNT_TOOLS, NODE_SURVEYS, SURVEYS, TOOLS
+from gpuassay.measure.burn_in import BURN_IN
+from gpuassay.measure.endured import ENDURED
 from gpuassay.measure.workloads import WORKLOADS
+from gpuassay.rebooted import REBOOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -89,10 +93,15 @@ def load_suite(root: Path, thresholds: Path | None = None) -> Suite:
 
 
 def _unmeasurable(catalog: Catalog) -> Iterator[str]:
-    """Name each measurement whose tool or workload does not exist."""
+    """Name each measurement whose tool, workload or fault does not exist."""
+    there = {
+        "tool": (*TOOLS, *MOUNT_TOOLS, *NODE_SURVEYS, *SURVEYS, REBOOT),
+        "workload": (*WORKLOADS, BURN_IN.name, *ENDURED),
+        "fault": tuple(FAULTS),
+    }
     for one in catalog.measurements.values():
-        kind, name = ("workload", one.workload) if one.workload else ("tool", one.tool)
-        known = tuple(WORKLOADS) if one.workload else (*TOOLS, *SURVEYS)
+        kind, name = next((word, name) for word in there if (name := getattr(one, word)))
+        known = there[kind]
         if name not in known:
             place = f"{THRESHOLDS}: [measure.{one.name}] {kind}"
             yield f"{place}: there is no {name}; expected one of {', '.join(known)}"

@@ -14,7 +14,7 @@ from gpuassay.report import live
 from gpuassay.target.progress import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from gpuassay.evidence.run import RunFolder
@@ -29,6 +29,11 @@ class _Node:
     state: str = "waiting"
     words: str = ""
     heard: float = 0.0
+
+
+def note(run: RunFolder, event: Mapping[str, Any]) -> None:
+    """Note with its time what happens in a run, and have it on the disk. Raises RecordingError."""
+    append_line(run.progress, dump_json({"time": _now(), **event}), durable=True)
 
 
 class Watch:
@@ -92,6 +97,10 @@ class Watch:
     def left_s(self) -> float:
         """Say how much time is left for all of it, in seconds."""
         return self._until - time.monotonic()
+
+    def began(self, name: str) -> None:
+        """Note what is started, before it is: a run that is taken up again ends what is left of it."""
+        note(self._run, {"began": name})
 
     def _draw_at_times(self) -> None:
         if time.monotonic() - self._drawn >= _REDRAWN_S:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from kubeapi.store import Key, now
 from kubeapi.volumes import volume_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from kubeapi.store import Object, Store
@@ -53,7 +54,8 @@ class Kubelet:
     """All nodes' kubelets. ``environments`` are those of containers that were given GPUs, by node.
 
     ``missing`` images cannot be pulled; ``leaky`` nodes give GPUs to whoever names them; ``pythons`` take the
-    place of a container's ``python3``, by node.
+    place of a container's ``python3``, by node. ``within`` gives the command that runs one on a node, for
+    nodes that are namespaces. While one is ``frozen``, pods wait.
     """
 
     store: Store
@@ -64,6 +66,8 @@ class Kubelet:
     missing: set[str] = field(default_factory=set)
     leaky: set[str] = field(default_factory=set)
     honours: bool = True  # network policies
+    within: dict[str, Callable[..., list[str]]] = field(default_factory=dict)
+    frozen: Callable[[str], bool] = lambda _node: False
     logs: dict[Key, Log] = field(default_factory=dict)
     _processes: dict[Key, subprocess.Popen[bytes]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -74,6 +78,9 @@ class Kubelet:
         if container["image"] in self.missing:
             message = f'Back-off pulling image "{container["image"]}"'
             self._report(key, "Pending", {"waiting": {"reason": "ImagePullBackOff", "message": message}})
+            return
+        if self.frozen(pod["spec"]["nodeName"]):
+            threading.Thread(target=self._start_later, args=(key, pod), daemon=True).start()
             return
         log = self.logs[key] = Log()
         with self._lock:
@@ -86,9 +93,20 @@ class Kubelet:
                 start_new_session=True,
                 bufsize=0,
             )
-        self.store.edit(key, podIP=self._address(pod))
+        placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now()}
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": now()}
+        self.store.edit(key, podIP=self._address(pod), conditions=[placed, ready])
+        self._tell(key, "Pulled", f'Container image "{container["image"]}" already present on machine')
         self._report(key, "Running", {"running": {"startedAt": now()}})
         threading.Thread(target=self._watch, args=(key, process, log), daemon=True).start()
+
+    def _start_later(self, key: Key, pod: Object) -> None:
+        """Start a pod once the kubelet of its node goes on, if it is still wanted then."""
+        while self.frozen(pod["spec"]["nodeName"]):
+            time.sleep(0.1)
+        wanted = self.store.get(key)
+        if wanted and "deletionTimestamp" not in wanted["metadata"]:
+            self.start(key, pod)
 
     def stop(self, key: Key) -> None:
         """End what a pod runs: told to stop, then killed when its grace is over."""
@@ -119,7 +137,7 @@ class Kubelet:
     def _argv(self, key: Key, pod: Object, container: dict[str, Any]) -> list[str]:
         """Mount the ConfigMap, and the host's root, where the container's command looks for them."""
         words = list(container["command"])
-        for volume in pod["spec"]["volumes"]:
+        for volume in pod["spec"].get("volumes", ()):
             if "configMap" in volume:
                 feed = self._fed(key, volume["configMap"]["name"])
                 words = [word.replace("/gpuassay/probe", str(feed)) for word in words]
@@ -127,10 +145,12 @@ class Kubelet:
                 data = self._mounted(pod, volume["persistentVolumeClaim"]["claimName"])
                 words = [word.replace("/data", str(data)) for word in words]
         words = [str(self._devices(key, pod, container)) if word == "/dev" else word for word in words]
-        if any(v.get("hostPath") for v in pod["spec"]["volumes"]):
+        if any(v.get("hostPath") for v in pod["spec"].get("volumes", ())):
             words = [word.replace("os.chroot('/host')", "os.chroot('/')") for word in words]
-        python = self.pythons.get(pod["spec"]["nodeName"], "python3")
-        return [python if word == "python3" else word for word in words]
+        node = pod["spec"]["nodeName"]
+        python = self.pythons.get(node, "python3")
+        argv = [python if word == "python3" else word for word in words]
+        return self.within[node](*argv) if node in self.within else argv
 
     def _devices(self, key: Key, pod: Object, container: dict[str, Any]) -> Path:
         """Make the device files of a container; on a leaky node its environment is enough."""
@@ -187,8 +207,13 @@ class Kubelet:
             log.add(data)
         code = process.wait()
         done = {"exitCode": code % 256, "reason": "Error" if code else "Completed", "finishedAt": now()}
+        done["startedAt"] = done["finishedAt"]
         self._report(key, "Failed" if code else "Succeeded", {"terminated": done})
         log.end()
+
+    def _tell(self, key: Key, reason: str, message: str) -> None:
+        metadata = {"name": f"{key.name}.{reason.lower()}", "namespace": key.namespace}
+        self.store.put("events", {"metadata": metadata, "reason": reason, "message": message})
 
     def _report(self, key: Key, phase: str, state: dict[str, Any]) -> None:
         self.store.edit(key, phase=phase, containerStatuses=[{"name": "probe", "state": state}])

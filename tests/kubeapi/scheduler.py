@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from kubeapi.store import Object, Store
 
-_EXTENDED = ("nvidia.com/gpu", "amd.com/gpu")
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -38,6 +37,8 @@ def _objection(store: Store, pod: Object, node: Object) -> str:
     for taint in node["spec"].get("taints", []):
         if not any(_tolerates(one, taint) for one in pod["spec"].get("tolerations", [])):
             return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
+    if node["spec"].get("unschedulable") and not _goes_anywhere(pod):
+        return "node(s) were unschedulable"
     held = Counter[str]()
     for other in store.select("pods"):
         alive = other.get("status", {}).get("phase") not in _ENDED
@@ -101,8 +102,13 @@ def _requests(pod: Object) -> Counter[str]:
     total = Counter[str]()
     for container in pod["spec"]["containers"]:
         requests: dict[str, Any] = container.get("resources", {}).get("requests", {})
-        total.update({name: int(requests[name]) for name in _EXTENDED if name in requests})
+        total.update({name: int(amount) for name, amount in requests.items() if "/" in name})
     return total
+
+
+def _goes_anywhere(pod: Object) -> bool:
+    cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    return any(_tolerates(one, cordon) for one in pod["spec"].get("tolerations", []))
 
 
 def _tolerates(toleration: dict[str, str], taint: dict[str, str]) -> bool:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from kubeapi import answers
 from kubeapi.scheduler import place
 from kubeapi.store import KINDS, Key, Kind, Store, now
-from kubeapi.volumes import provision
+from kubeapi.volumes import provision, release
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +43,9 @@ class ApiServer:
         self.dra = dra
         self.allows: Callable[[str, str, str], bool] = lambda _verb, _resource, _namespace: True
         self.admits: Callable[[Object], str] = lambda _pod: ""
+        self.changes: Callable[[Object], Object] = lambda item: item  # of policies, before an object is made
+        self.knows_dry_runs = True
+        self.config = {"cpuManagerPolicy": "none"}  # of every kubelet
         self.faults: list[Callable[[str, str], bytes | answers.Refusal | None]] = []
         self.stalls = 0  # how many of the next log connections fall silent and stay open
         self.over = threading.Event()
@@ -148,8 +151,10 @@ class ApiServer:
             "items": items[begin:end],
         }
 
-    def create(self, kind: Kind, version: str, namespace: str, item: Object) -> Object:
-        """Make an object, and let the rest of the cluster act on it. Raises Refusal."""
+    def create(
+        self, kind: Kind, version: str, namespace: str, item: Object, *, is_dry: bool = False
+    ) -> Object:
+        """Make an object, and let the rest of the cluster act on it, unless as a dry run. Raises Refusal."""
         name = item["metadata"]["name"]
         if not _NAME.fullmatch(name):
             raise answers.invalid(kind.kind, name)
@@ -163,6 +168,8 @@ class ApiServer:
         item["apiVersion"] = f"{kind.group}/{version}" if kind.group else version
         if kind.namespaced:
             item["metadata"]["namespace"] = namespace
+        if is_dry and self.knows_dry_runs:
+            return self.changes(item)
         if kind.kind == "Namespace":
             item["status"] = {"phase": "Active"}
         if kind.kind == "PersistentVolumeClaim":
@@ -195,6 +202,8 @@ class ApiServer:
                     self.delete(inner, name, one["metadata"]["name"])
         if kind.kind == "Pod":
             self.kubelet.stop(key)
+        if kind.kind == "PersistentVolumeClaim":
+            release(self.store, item)
         self.store.remove(key)
         return item
 
@@ -247,12 +256,16 @@ def _handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:
             resource = "/".join(filter(None, [kind.plural, sub]))
             if not server.allows(verb, "/".join(filter(None, [kind.group, resource])), namespace):
                 raise answers.not_allowed(verb, resource, kind.group, namespace)
+            if sub == "proxy":
+                return self._send(200, {"kubeletconfig": {**server.config, "clusterDNS": ["SECRET"]}})
             if sub == "log":
                 return self._log(Key("pods", namespace, name))
             if verb == "list":
                 return self._send(200, server.listed(kind, version, namespace, query))
             if verb == "create":
-                return self._send(201, server.create(kind, version, namespace, json.loads(body)))
+                is_dry = query.get("dryRun") == "All"
+                made = server.create(kind, version, namespace, json.loads(body), is_dry=is_dry)
+                return self._send(201, made)
             if verb == "delete":
                 return self._send(200, server.delete(kind, namespace, name))
             item = server.store.get(Key(kind.plural, namespace, name))

@@ -36,6 +36,7 @@ KINDS = (
     Kind("PersistentVolume", "persistentvolumes", namespaced=False),
     Kind("Event", "events", namespaced=True),
     Kind("ResourceQuota", "resourcequotas", namespaced=True),
+    Kind("VolumeAttachment", "volumeattachments", namespaced=False, group="storage.k8s.io"),
     Kind("CSIDriver", "csidrivers", namespaced=False, group="storage.k8s.io"),
     Kind("NetworkPolicy", "networkpolicies", namespaced=True, group="networking.k8s.io"),
     Kind("IngressClass", "ingressclasses", namespaced=False, group="networking.k8s.io"),

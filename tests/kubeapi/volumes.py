@@ -30,6 +30,17 @@ def provision(store: Store, claim: Object) -> None:
     claim["status"] = {"phase": "Bound"}
 
 
+def release(store: Store, claim: Object) -> None:
+    """Remove the volume of a claim that is gone, and unmount it; one of a ``leaky`` class stays, attached."""
+    found = store.get(Key("storageclasses", "", claim["spec"]["storageClassName"])) or {}
+    name = claim["spec"].get("volumeName", "")
+    if found.get("parameters", {}).get("leaky"):
+        spec = {"attacher": "csi.example", "source": {"persistentVolumeName": name}}
+        store.put("volumeattachments", {"metadata": {"name": f"csi-{name}"}, "spec": spec})
+    else:
+        store.remove(Key("persistentvolumes", "", name))
+
+
 def volume_of(store: Store, pod: Object, claim: str) -> Object | None:
     """Find the volume that is bound to a claim of a pod."""
     found = store.get(Key("persistentvolumeclaims", pod["metadata"]["namespace"], claim))

@@ -7,25 +7,44 @@ import shutil
 import tempfile
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuassay import evidence
+from gpuassay.burning import AFTER
 from gpuassay.evidence.item import Item
 from gpuassay.evidence.meta import Meta
 from gpuassay.evidence.writer import RecordingWriter, add_measurement
 from gpuassay.judge.names import expand
+from gpuassay.rebooted import REBOOT
 from recorded import (
+    agents,
+    burnt,
+    churn,
+    containers,
     cpu_vm,
+    faults,
     gb300,
+    gb300_planes,
     hgx_b200,
     hgx_h200,
+    kube_faults,
+    kube_reboots,
     kubernetes,
+    lasting,
     mi300x_cpx,
     mi355x,
+    northsouth,
+    object_speeds,
     objects,
     performance,
+    real_faults,
+    reboots,
     slurm,
+    storing,
+    synthetic_faults,
+    two_racks,
     vm_h200,
 )
 from recorded.description import EARLIER, FIXTURES, DescriptionError, describe, healthy
@@ -38,16 +57,35 @@ if TYPE_CHECKING:
 
 MODELS: dict[str, Callable[[str, int], list[Item]]] = {
     "cpu_vm": cpu_vm.node,
-    "gb300_rack": lambda name, index: [*gb300.one_rack(name, index), slurm.equipment()],
+    "gb300_rack": lambda name, index: [
+        *gb300.one_rack(name, index),
+        slurm.equipment(),
+        northsouth.ssh_ways(name, index, 18),
+    ],
     "gb300_half_racks": gb300.half_racks,
-    "hgx_b200": hgx_b200.node,
+    "gb300_planes": gb300_planes.node,
+    "gb300_half_racks_measured": two_racks.half_racks,
+    "hgx_b200": lambda name, index: [*hgx_b200.node(name, index), containers.by_runtime(8)],
     "hgx_b200_monitored": hgx_b200.node,
-    "hgx_b200_kubernetes": hgx_b200.node,
-    "hgx_b200_slurm": lambda name, index: [*hgx_b200.node(name, index), slurm.equipment()],
+    "hgx_b200_kubernetes": lambda name, index: [
+        *(answers := hgx_b200.node(name, index)),
+        *kube_reboots.on_node(name, answers),
+    ],
+    "hgx_b200_slurm": lambda name, index: [
+        *(answers := hgx_b200.node(name, index)),
+        slurm.equipment(),
+        northsouth.ssh_ways(name, index, 4),
+        *northsouth.outside(),
+        *reboots.on_node(name, index, answers),
+    ],
     "hgx_b200_measured": performance.b200,
     "hgx_h200_measured": performance.h200,
     "mi355x_measured": performance.mi355x,
-    "gb300_measured": lambda name, index: [*performance.gb300_rack(name, index), slurm.equipment()],
+    "gb300_measured": lambda name, index: [
+        *performance.gb300_rack(name, index),
+        slurm.equipment(),
+        northsouth.ssh_ways(name, index, 18),
+    ],
     "hgx_h200": hgx_h200.node,
     "mi300x_cpx": mi300x_cpx.node,
     "mi355x": mi355x.node,
@@ -55,13 +93,40 @@ MODELS: dict[str, Callable[[str, int], list[Item]]] = {
 }
 # What the services of such a cluster answer; ids are survey/NAME/ITEM.
 SERVICES: dict[str, Callable[[Sequence[str]], list[Item]]] = {
-    "gb300_rack": lambda names: [*objects.services(names), *slurm.trial(names, 4)],
-    "gb300_measured": lambda names: [*objects.services(names), *slurm.trial(names, 4)],
+    "gb300_rack": lambda names: [
+        *objects.services(names),
+        *slurm.trial(names, 4),
+        *containers.on_slurm(names, 4),
+    ],
+    "gb300_measured": lambda names: [
+        *objects.services(names),
+        *object_speeds.services(names),
+        *slurm.trial(names, 4),
+        *containers.on_slurm(names, 4),
+    ],
     "hgx_b200": objects.services,
-    "hgx_b200_kubernetes": kubernetes.services,
-    "hgx_b200_monitored": lambda names: [*hgx_b200.services(names), *objects.services(names)],
-    "hgx_b200_slurm": lambda names: [*objects.services(names), *slurm.trial(names, 8)],
-    "mi355x": objects.services,
+    "hgx_b200_measured": lambda names: [*agents.services(names), *object_speeds.services(names)],
+    "mi355x_measured": object_speeds.services,
+    "hgx_b200_kubernetes": lambda names: [
+        *kubernetes.services(names),
+        *kube_faults.on_kubernetes(names),
+        *churn.on_kubernetes(names),
+    ],
+    "hgx_b200_slurm": lambda names: [
+        *objects.services(names),
+        *slurm.trial(names, 8),
+        *containers.on_slurm(names, 8),
+        *faults.on_slurm(names),
+        *churn.on_slurm(),
+        *synthetic_faults.on_slurm(names[0]),
+        *real_faults.on_slurm(names[0]),
+    ],
+    "hgx_b200_monitored": lambda names: [
+        *hgx_b200.services(names),
+        *objects.services(names),
+        *northsouth.second_account(names),
+    ],
+    "mi355x": lambda names: [*objects.services(names), *real_faults.on_amd(names[0])],
 }
 # What the scheduler of such a cluster says of it as a whole; ids are slurm/ITEM and so on.
 SCHEDULERS: dict[str, Callable[[Sequence[str]], list[Item]]] = {
@@ -70,6 +135,7 @@ SCHEDULERS: dict[str, Callable[[Sequence[str]], list[Item]]] = {
     "hgx_b200_kubernetes": kubernetes.cluster,
     "hgx_b200_slurm": lambda names: slurm.cluster(names, "gpu:b200:8(S:0-1)"),
 }
+REBOOTED = frozenset({"hgx_b200_kubernetes", "hgx_b200_slurm"})
 CACHE = Path(__file__).parents[2] / "build" / "recorded"
 SITE = "site.toml"
 
@@ -144,13 +210,19 @@ def _write(description: Description, folder: Path) -> None:
         for item in _node(description, name, index):
             place, _, measurement = item.id.partition("/")
             if place == "measure":
-                add_measurement(folder, measurement.partition("/")[0], name, replace(item, id=measurement))
+                of, _, own = measurement.partition("/")
+                named = (
+                    of.endswith(AFTER) or of == REBOOT
+                )  # what was asked again, or is told, has its own names
+                kept = own if named else measurement
+                add_measurement(folder, of, name, replace(item, id=kept))
             else:
                 writer.add(name, item)
-    for item in _told_of_cluster(description, names):
+    told = _told_of_cluster(description, names)
+    for item in told:
         writer.add_cluster(item)
     counts: dict[str, int] = defaultdict(int)
-    for item in _surveys(description, names):
+    for item in _surveys(description, names, told):
         _, survey, item_id = item.id.split("/", 2)
         counts[survey] += 1
         add_measurement(folder, survey, "", replace(item, id=item_id, seq=counts[survey]))
@@ -160,11 +232,16 @@ def _write(description: Description, folder: Path) -> None:
 
 def _node(description: Description, name: str, index: int) -> list[Item]:
     """Return what a node answers after all overlays: nothing if it is silent."""
-    items = MODELS[description.model](name, index)
-    items = [replace(item, seq=seq) for seq, item in enumerate(items, 1)]
+    items = [*_untouched(description.model, name, index)]
     for overlay in description.overlays:
         items = overlay.on_node(name, items)
     return items
+
+
+@cache
+def _untouched(model: str, name: str, index: int) -> tuple[Item, ...]:
+    """Return what a node of a healthy cluster answers: hundreds of faulty ones are made of it."""
+    return tuple(replace(item, seq=seq) for seq, item in enumerate(MODELS[model](name, index), 1))
 
 
 def _told_of_cluster(description: Description, names: Sequence[str]) -> list[Item]:
@@ -176,9 +253,10 @@ def _told_of_cluster(description: Description, names: Sequence[str]) -> list[Ite
     return items
 
 
-def _surveys(description: Description, names: Sequence[str]) -> list[Item]:
+def _surveys(description: Description, names: Sequence[str], told: Sequence[Item]) -> list[Item]:
     """Return what the services of the cluster answer after all overlays."""
     answers = SERVICES[description.model](names) if description.model in SERVICES else []
+    answers += reboots.of_cluster(told) if description.model in REBOOTED else []
     items = [replace(item, seq=seq) for seq, item in enumerate(answers, 1)]
     for overlay in description.overlays:
         items = overlay.on_surveys(items)
@@ -212,6 +290,11 @@ def _key(description: Description) -> str:
         digest.update(source.read_bytes())
     about = (
         performance.made_from(),
+        burnt.measurement(),
+        reboots.measurement(),
+        storing.made_from(),
+        lasting.measurements(),
+        object_speeds.made_from(),
         description.name,
         description.model,
         description.nodes,

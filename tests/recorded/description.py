@@ -18,12 +18,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
+    from gpuassay.judge.catalog import Check
+
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "recorded"
 FAULTY = FIXTURES / "faulty"
 
-HEALTHY_KEYS = frozenset({"title", "like", "synthetic", "model", "nodes", "begin", "end", "expected"})
+HEALTHY_KEYS = frozenset(
+    {"title", "like", "lacks", "synthetic", "model", "nodes", "begin", "end", "expected"}
+)
 FAULTY_KEYS = frozenset(
-    {"title", "base", "says", "nothing", "cases", "profile", "overlay", "earlier", "expected"}
+    {
+        "title",
+        "base",
+        "lacks",
+        "begin",
+        "end",
+        "says",
+        "nothing",
+        "cases",
+        "profile",
+        "overlay",
+        "earlier",
+        "expected",
+    }
 )
 EARLIER = "@earlier"  # the name of a cluster's earlier recording is its own and this
 WEEK = timedelta(days=7)
@@ -37,13 +54,13 @@ class DescriptionError(ValueError):
 class Description:
     """One recorded cluster.
 
-    ``expected`` maps each check to its verdict; in the file, those that it does not name are as ``otherwise``
-    or ``passing`` say, or as on the cluster that a healthy one is ``like``. Of a faulty cluster, ``changed``
-    are the checks that differ from the base, and each expression of ``says`` must be found in the message of
-    one of them. ``nothing`` marks a cluster on which no check may pass, whatever the check. ``cases`` maps
-    public cases that this cluster shows in our form to the check that has to see them; ``profile`` is what
-    it is judged by.
-    ``earlier`` is what its base was changed by a week before; None if there is no such recording.
+    ``expected`` maps each check to its verdict; in the file, those that it does not name are skipped if they
+    need what the cluster ``lacks``, are as ``otherwise`` or ``passing`` say, or as on the cluster that a
+    healthy one is ``like``. Of a faulty cluster, ``changed`` are the checks that differ from the base, and
+    each expression of ``says`` must be found in the message of one of them. ``nothing`` marks a cluster on
+    which no check may pass, whatever the check. ``cases`` maps public cases that this cluster shows in our
+    form to the check that has to see them; ``profile`` is what it is judged by. ``earlier`` is what its base
+    was changed by a week before; None if there is no such recording.
     """
 
     name: str
@@ -89,7 +106,7 @@ def read_faulty(file: Path) -> Description:
     if not {"overlay", "earlier"} & table.keys():
         raise DescriptionError(f"{file}: overlay: missing")
     base = describe(table["base"])
-    changed, sweeping = _expected(table.get("expected", {}), base.expected)
+    changed, sweeping = _expected(table.get("expected", {}), base.expected, _skipped(table, file))
     same = sorted(check for check, verdict in changed.items() if base.expected.get(check) == verdict)
     if same and not sweeping:
         raise DescriptionError(f"{file}: expected.{same[0]} is what the base has already")
@@ -105,6 +122,8 @@ def read_faulty(file: Path) -> Description:
         title=table["title"],
         expected={**base.expected, **changed},
         changed=frozenset(changed),
+        begin=table.get("begin", base.begin),
+        end=table.get("end", base.end),
         says=tuple(table.get("says", ())),
         nothing=table.get("nothing", False),
         profile=table.get("profile", ""),
@@ -128,17 +147,27 @@ def before(described: Description) -> Description:
 
 
 def _healthy(name: str, file: Path) -> Description:
-    table = _load(file, HEALTHY_KEYS, needed=HEALTHY_KEYS - {"like"})
+    table = _load(file, HEALTHY_KEYS, needed=HEALTHY_KEYS - {"like", "lacks"})
     if table["synthetic"] is not True:
         raise DescriptionError(f"{file}: synthetic: every cluster here is made up and says so")
     like = describe(table["like"]).expected if "like" in table else {}
-    expected, _ = _expected(table["expected"], dict.fromkeys(_checks(), ""))
+    expected, _ = _expected(table["expected"], dict.fromkeys(_checks(), ""), _skipped(table, file))
     site = (file.parent / "site.toml").read_text(encoding="utf-8")
     about = {key: table[key] for key in ("title", "model", "nodes", "begin", "end")}
     return Description(name=name, file=file, site=site, expected={**like, **expected}, **about)
 
 
-def _expected(table: Mapping[str, Any], base: Mapping[str, str]) -> tuple[dict[str, str], bool]:
+def _skipped(table: Mapping[str, Any], file: Path) -> frozenset[str]:
+    """Name the checks that need what a cluster lacks."""
+    lacks = frozenset(table.get("lacks", ()))
+    if unknown := sorted(lacks.difference(*(check.needs for check in _checks().values()))):
+        raise DescriptionError(f"{file}: lacks: no check needs {unknown[0]}")
+    return frozenset(name for name, check in _checks().items() if not lacks.isdisjoint(check.needs))
+
+
+def _expected(
+    table: Mapping[str, Any], base: Mapping[str, str], skipped: frozenset[str]
+) -> tuple[dict[str, str], bool]:
     """Return the verdicts that a table gives, and whether it speaks of checks that it does not name.
 
     ``otherwise`` is the verdict of every check that is not named, ``passing`` that of every such check
@@ -151,13 +180,14 @@ def _expected(table: Mapping[str, Any], base: Mapping[str, str]) -> tuple[dict[s
         swept |= {check: passing for check, verdict in base.items() if verdict == "pass"}
     for pattern in [name for name in named if "*" in name]:
         swept |= dict.fromkeys(fnmatch.filter(base, pattern), named.pop(pattern))
+    swept |= dict.fromkeys(skipped, "skip")
     return swept | named, bool(swept)
 
 
 @cache
-def _checks() -> tuple[str, ...]:
+def _checks() -> Mapping[str, Check]:
     root = FIXTURES.parents[1]
-    return tuple(load_catalog(root / "thresholds.toml", root / "advisories.toml").checks)
+    return load_catalog(root / "thresholds.toml", root / "advisories.toml").checks
 
 
 def _load(file: Path, known: frozenset[str], needed: frozenset[str] | set[str]) -> dict[str, Any]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from recorded.items import library, tree
+from recorded.items import NO_FILE, absent, command, library, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gpuassay.evidence.item import Item
 
+LLDP = ("lldpcli", "-f", "json0", "show", "neighbors", "details")
 COUNTERS = (
     "symbol_error",
     "link_downed",
@@ -48,12 +50,29 @@ def pkeys(*keys: str) -> dict[str, dict[str, str]]:
     return {"pkeys": {str(slot): key for slot, key in enumerate(keys)}}
 
 
+def lldp(leaves: Mapping[str, tuple[str, str]], frame: int = 9216) -> Item:
+    """Return what lldpd says (``json0``) of switch and port by interface; without any it is not there."""
+    if not leaves:
+        return absent("lldp", {"command": list(LLDP)}, f"lldpcli: {NO_FILE}")
+    interfaces = [
+        {
+            "name": netdev,
+            "via": "LLDP",
+            "chassis": [{"id": [{"type": "mac", "value": ""}], "name": [{"value": switch}]}],
+            "port": [{"id": [{"type": "ifname", "value": port}], "mfs": [{"value": str(frame)}]}],
+        }
+        for netdev, (switch, port) in leaves.items()
+    ]
+    return command("lldp", LLDP, json.dumps({"lldp": [{"interface": interfaces}]}, indent=1) + "\n")
+
+
 def items(
     lossless: Mapping[str, list[int]] | None = None,
     settings: Mapping[str, str] | None = None,
     modules: Iterable[str] = (),
+    leaves: Mapping[str, tuple[str, str]] | None = None,
 ) -> list[Item]:
-    """Return the items of a node's fabric: PFC by interface, settings in /etc/nccl.conf, loaded modules."""
+    """Return the items of a node's fabric: PFC and switches by interface, /etc/nccl.conf, loaded modules."""
     pairs = [[name, value] for name, value in (settings or {}).items()]
     nccl = {
         "environment": {},
@@ -64,6 +83,7 @@ def items(
         library(
             "dcb", "netlink", {name: {"pfc": priorities} for name, priorities in (lossless or {}).items()}
         ),
+        lldp(leaves or {}),
         tree("gpudirect", "/sys/module", {name: {"version": "2.5"} for name in modules}),
         library("nccl", "nccl", nccl),
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from recorded import fabric, hardware, health, measurements, nvlink
+from recorded import fabric, hardware, health, measurements, northsouth, nvlink
 from recorded.hgx_b200 import BRIDGE, DRIVER, GPU, LIBRARY, NIC, function
 from recorded.host import Host, no_amdgpu
 from recorded.items import dashed, file, library, made_up, tree
@@ -66,7 +66,11 @@ def node(name: str, index: int, *, trays: int) -> list[Item]:
         tree("infiniband", "/sys/class/infiniband", infiniband(index)),
         tree("net", "/sys/class/net", net()),
         *fabric.items(
-            {netdev(rail): [3] if rail < GPUS else [] for rail in range(GPUS + 1)}, NCCL, ["gdrdrv"]
+            {netdev(rail): [3] if rail < GPUS else [] for rail in range(GPUS + 1)},
+            NCCL,
+            ["gdrdrv"],
+            # A leaf for each rail, where a whole rack was bought.
+            {netdev(rail): (f"leaf{rail + 1}", f"swp{index}") for rail in range(GPUS) if trays == RACK},
         ),
         *BUILD.items(),
         file("nvidia-module", "/proc/driver/nvidia/version", MODULE),
@@ -80,6 +84,7 @@ def node(name: str, index: int, *, trays: int) -> list[Item]:
         library("nvml", "nvml", nvml(name, rack)),
         measurements.dcgm_diag(GPUS),
         measurements.metadata(),
+        northsouth.exports(),
     ]
 
 

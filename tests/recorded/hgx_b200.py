@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import fabric, hardware, health, measurements, monitoring, nvlink
+from recorded import fabric, hardware, health, measurements, monitoring, northsouth, nvlink
 from recorded.host import Host, no_amdgpu
 from recorded.items import NO_FILE, absent, dashed, file, library, made_up, tree
 from recorded.software import Software
@@ -74,6 +74,7 @@ def node(name: str, index: int) -> list[Item]:
         library("nvml", "nvml", nvml(name)),
         measurements.dcgm_diag(GPUS),
         measurements.metadata(),
+        northsouth.exports(),
     ]
 
 

@@ -10,7 +10,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from recorded import fabric, hgx_b200, nvlink
+from recorded import fabric, hgx_b200, measurements, nvlink
 from recorded.hgx_b200 import FRONT_ENDS, GPUS, adapter, front_end, function, nic
 from recorded.items import encode, made_up, tree
 
@@ -35,6 +35,7 @@ def node(name: str, index: int) -> list[Item]:
     own["net"] = tree("net", "/sys/class/net", net())
     change: dict[str, Callable[[Any], Any]] = {"pci": _pci, "nvml": _nvml, "dmi": _dmi}
     items = [own.get(item.id, item) for item in hgx_b200.node(name, index)]
+    items.append(measurements.fabric_seat())
     return [
         replace(item, out=encode(change[item.id](json.loads(item.out)))) if item.id in change else item
         for item in items

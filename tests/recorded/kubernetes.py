@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from gpuassay.evidence.item import Item
 from gpuassay.measure import SURVEYS
 from gpuassay.measure.kube_anonymous import PATHS
-from gpuassay.target.kube_evidence import ASKS, DRA, GROUPS, VERSION
+from gpuassay.target.kube_evidence import ASKS, CONFIGZ, DRA, GROUPS, VERSION
 from gpuassay.target.kube_reviews import REVIEWS, acts
+from recorded import containers, kube_guards
 from recorded.items import SECONDS, dashed, encode, made_up
 
 if TYPE_CHECKING:
@@ -73,6 +74,14 @@ def cluster(names: Sequence[str]) -> list[Item]:
         answer("kubernetes/version", VERSION, {"major": "1", "minor": "36", "gitVersion": KUBELET}),
         answer("kubernetes/groups", GROUPS, {"groups": [{"name": name} for name in SERVED]}),
         answer("kubernetes/access", REVIEWS, access()),
+        Item(
+            "kubernetes/kubelets",
+            0,
+            "denied",
+            {"api": CONFIGZ},
+            seconds=0.0,
+            why="this user may not get nodes/proxy",
+        ),
         *(
             answer(
                 ask.id,
@@ -97,8 +106,10 @@ def services(names: Sequence[str]) -> list[Item]:
         "removed": {},
     }
     reached = {"node": names[-1], "state": "ended", "open": True, "shut": False}
-    counts = {"one": {"state": "ended", "seen": 1}, "none": {"state": "ended", "seen": 0}}
+    counts = {"one": containers.in_pod(), "none": {"state": "ended", "seen": 0}}
     return [
+        *survey("kube_admission", {}, kube_guards.admission()),
+        *survey("kube_kubelets", {"seconds": 5}, kube_guards.kubelets(names)),
         *survey("kube_anonymous", {}, {path: {"status": 403} for path in PATHS}),
         *survey("kube_grants", {"seconds": 90}, {f"node/{name}": counts for name in names} | {"removed": {}}),
         *survey("kube_policy", {"seconds": 60}, {"client": reached, "removed": {}}),

@@ -86,6 +86,17 @@ def metadata(answer: Mapping[str, object] | None = None) -> Item:
     return Item("measure/metadata", 0, asked=asked, exit=0, seconds=2.1, out=out)
 
 
+QUERY: dict[str, Scalar] = {"seconds": 5}
+
+
+def fabric_seat(answer: Mapping[str, object] | None = None) -> Item:
+    """Return what a fabric's management tells: the switch keeps what its key protects, if not told else."""
+    tool = TOOLS["fabric_seat"]
+    kept = {"reached": True, "key_is_zero": None, "protect_bits": None, "switches": 0, "adapters": 4}
+    asked = {"command": list(tool.argv(QUERY)), "method": tool.method, "args": QUERY}
+    return Item("measure/fabric_seat", 0, asked=asked, exit=0, seconds=0.4, out=encode(answer or kept))
+
+
 RVS_LEVEL: dict[str, Scalar] = {"level": 3}
 RVS_GPU_IDS = (28851, 51499, 57603, 22683, 53458, 26954, 16738, 63738)  # made up, in the form of KFD's
 

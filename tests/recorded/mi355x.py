@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recorded import fabric, hardware, hgx_b200, measurements
+from recorded import fabric, hardware, hgx_b200, measurements, northsouth
 from recorded.hgx_b200 import FRONT_ENDS, GPUS, NIC, function
 from recorded.host import Host
 from recorded.items import absent, file, made_up, tree
@@ -75,6 +75,7 @@ def node(name: str, index: int) -> list[Item]:
         *no_nvidia(),
         measurements.rvs(),
         measurements.metadata(),
+        northsouth.exports(),
     ]
 
 

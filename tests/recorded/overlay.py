@@ -76,7 +76,7 @@ class Overlay:
         if self.item and not found:
             if not self.adds:
                 raise OverlayError(f"no item {self.item} on {name}")
-            found = [Item(self.item, len(items) + 1)]
+            found = [Item(self.item, 1 + max((item.seq for item in items), default=0))]
         changed = {item.seq: self.change(item) for item in found}
         if all(changed[item.seq] == item for item in found):
             raise OverlayError(f"changes nothing on {name}")
@@ -112,6 +112,9 @@ def younger(seconds: float) -> Overlay:
 
 
 def _change(table: Mapping[str, Any]) -> Change:
+    if "lines" in table:
+        within = _change({key: value for key, value in table.items() if key != "lines"})
+        return partial(_on_lines, between=table["lines"], change=within)
     match sorted(table):
         case ["set", "to"]:
             return partial(_set, path=table["set"], value=table["to"])
@@ -135,6 +138,16 @@ def _change(table: Mapping[str, Any]) -> Change:
         case [*fields] if fields and FIELDS.issuperset(fields):
             return partial(_with_fields, fields=table)
     raise OverlayError(f"no change is written as {', '.join(table) or 'nothing'}")
+
+
+def _on_lines(item: Item, between: Sequence[int], change: Change) -> Item:
+    """Make a change on each of these lines of a journal, the first one and the last one too."""
+    first, last = between
+    lines = item.out.splitlines(keepends=True)
+    for number in range(first - 1, min(last, len(lines))):
+        changed = change(replace(item, out=lines[number]))
+        lines[number] = (changed.out.removesuffix(b"\n") + b"\n") if changed else b""
+    return replace(item, out=b"".join(lines))
 
 
 def _cut(item: Item, at: str | bool) -> Item:  # noqa: FBT001 - the overlay's own word

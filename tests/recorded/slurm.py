@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuassay.evidence.item import Item
+from gpuassay.facts import slurm_limits as limits
 from gpuassay.judge.names import folded
 from gpuassay.measure import SURVEYS
 from recorded.items import command, encode, library
@@ -69,12 +70,42 @@ def cluster(names: Sequence[str], gres: str, *, blocks: bool = False) -> list[It
         command("slurm/mpi", ("srun", "--mpi=list"), MPI),
         command("slurm/srun", ("srun", "--help"), SRUN),
         command("slurm/tres", ("sacctmgr", "--noheader", "--parsable2", "show", "tres"), TRES),
+        *accounts(),
         Item(
             "slurm/health-check",
             0,
             asked={"file": CONFIG["HealthCheckProgram"]},
             out=encode({"tools": ["dcgmi", "nvidia-smi"]}),
         ),
+    ]
+
+
+def accounts() -> list[Item]:
+    """Return the limits of one user, of his account and its parents, and of all QOSes."""
+
+    def rows(columns: str, *given: Mapping[str, str]) -> str:
+        names = columns.split(",")
+        lines = ["|".join(row.get(name, "") for name in names) for row in given]
+        return "\n".join([columns.replace(",", "|"), *lines, ""])
+
+    table = ("sacctmgr", "--parsable2", "show")
+    of = {"Cluster": "synthetic", "QOS": "normal,high"}
+    own = rows(limits.OWN_COLUMNS, {**of, "Account": "research"})
+    above = rows(
+        limits.OWN_COLUMNS,
+        {**of, "Account": "root"},
+        {**of, "Account": "customer", "ParentName": "root", "GrpTRES": "gres/gpu=512,node=64"},
+        {**of, "Account": "research", "ParentName": "customer", "MaxJobs": "200"},
+    )
+    qos = rows(
+        limits.QOS_COLUMNS,
+        {"Name": "normal", "MaxWall": "7-00:00:00"},
+        {"Name": "high", "MaxTRESPU": "node=2"},
+    )
+    return [
+        command(limits.ACCOUNTS, (*table, "assoc", "user="), above),
+        command(limits.QOS, (*table, "qos"), qos),
+        command(limits.OWN, (*table, "assoc", "user=user"), own),
     ]
 
 

@@ -12,7 +12,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from recorded import hardware, hgx_b200, hgx_h200, measurements
+from recorded import hardware, hgx_b200, hgx_h200, measurements, northsouth
 from recorded.hgx_b200 import BRIDGE, GPU, GPUS, adapter, function
 from recorded.host import Host
 from recorded.items import encode, library, tree
@@ -64,6 +64,8 @@ def node(name: str, index: int) -> list[Item]:
         library("nvml", "nvml", nvml(json.loads(physical["nvml"].out))),
         physical["measure/dcgm_diag"],
         measurements.metadata({"status": 401}),
+        northsouth.exports(),
+        measurements.fabric_seat(),
     ]
 
 

@@ -29,8 +29,9 @@ def is_node_name(text: object) -> bool:
 class Meta:
     """Where, when and by what a recording was made.
 
-    Times are aware. ``end`` is None for a run that was cut. ``clock_offset_seconds`` is a node's clock minus
-    that of the machine that recorded. ``synthetic`` marks a cluster that does not exist.
+    Times are aware. ``end`` is None for a run that was cut; what was measured afterwards was there by
+    ``measured``. ``clock_offset_seconds`` is a node's clock minus that of the machine that recorded.
+    ``synthetic`` marks a cluster that does not exist.
     """
 
     target: str = ""
@@ -38,6 +39,7 @@ class Meta:
     cluster: str = ""
     begin: datetime | None = None
     end: datetime | None = None
+    measured: datetime | None = None
     declared: tuple[str, ...] = ()
     synthetic: bool = False
     clock_offset_seconds: Mapping[str, float] = field(default_factory=dict)
@@ -62,6 +64,7 @@ def parse_meta(text: bytes) -> Meta:
         cluster=_take(document, "cluster", "a string", _is_text, ""),
         begin=_time(document, "begin"),
         end=_time(document, "end"),
+        measured=_time(document, "measured"),
         declared=tuple(_take(document, "declared", "a list of node names, each in full", _is_names, [])),
         synthetic=_take(document, "synthetic", "true or false", _is_truth, default=False),
         clock_offset_seconds=_take(document, "clock_offset_seconds", "seconds by node", _is_offsets, {}),
@@ -77,6 +80,7 @@ def dump_meta(meta: Meta) -> bytes:
         "cluster": meta.cluster and _quote(meta.cluster),
         "begin": meta.begin and _quote(_stamp(meta.begin)),
         "end": meta.end and _quote(_stamp(meta.end)),
+        "measured": meta.measured and _quote(_stamp(meta.measured)),
         "declared": f"[{', '.join(map(_quote, meta.declared))}]",
         "synthetic": "true" if meta.synthetic else "",
     }

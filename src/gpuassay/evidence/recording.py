@@ -134,11 +134,19 @@ def _read_meta(path: Path) -> Meta:
         with open_regular(place) as file:
             return parse_meta(file.read())
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise RecordingError(f"{path}: not a recording: expected a folder with a recording.toml") from error
+        hint = "; this run judged a recording and holds none: name that one" if _is_replay(path) else ""
+        raise RecordingError(
+            f"{path}: not a recording: expected a folder with a recording.toml{hint}"
+        ) from error
     except OSError as error:
         raise RecordingError(f"{place}: {error.strerror}") from error
     except ValueError as error:
         raise RecordingError(f"{place}: {error}") from error
+
+
+def _is_replay(path: Path) -> bool:
+    """Tell whether a folder is that of a run which judged what had been recorded elsewhere."""
+    return (path / "results.json").is_file() and not (path / "recording").exists()
 
 
 def _node_names(files: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +14,16 @@ from gpuassay.evidence.lines import dump_json, load_json
 from gpuassay.evidence.sums import write_sums
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
 KILLED = "the run was killed"
+CERTIFICATE, SIGNED, REPLIES = "certificate.html", "certificate.dsse.json", "replies.toml"
+REDACTED = "redaction.json"
+"""What a redacted edition of a run tells of itself; its presence makes a folder one."""
+
+LATER = (CERTIFICATE, SIGNED, REPLIES)
+"""What is laid into a run's folder after its seal, and signed with all the rest."""
 
 
 class Journal:
@@ -109,6 +118,23 @@ class RunFolder:
         return self.path / "progress.jsonl"
 
     @property
+    def began(self) -> tuple[str, ...]:
+        """The names under which something was started for it on the cluster. Raises ``RecordingError``."""
+        try:
+            with naming(self.progress), open_regular(self.progress) as file:
+                lines, _ = load_json(file.read(), self.progress.name)
+        except RecordingError as error:
+            if isinstance(error.__cause__, FileNotFoundError):  # it was killed before it started anything
+                return ()
+            raise
+        return tuple(dict.fromkeys(str(line["began"]) for _, line in lines if "began" in line))
+
+    @property
+    def heard(self) -> Path:
+        """What ranks said that still run, until it is recorded: there while a load runs, or after a kill."""
+        return self.path / "heard"
+
+    @property
     def live(self) -> Path:
         """How far the run is, for people; it renews itself."""
         return self.path / "live.html"
@@ -133,9 +159,33 @@ class RunFolder:
         """What the checks were held to."""
         return self.path / "thresholds.effective.toml"
 
+    @property
+    def plan(self) -> Path:
+        """What both parties agreed on before, where they did."""
+        return self.path / "plan.json"
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Take it for this process, until the block or the process ends.
+
+        Raises ``RecordingError`` where another process has it. A file system may know of no locks.
+        """
+        with naming(self.progress):
+            descriptor = os.open(self.progress, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            with suppress(OSError):
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError as error:
+                    why = "another process is at work in it: let that end, or stop it"
+                    raise RecordingError(f"{self.path}: {why}") from error
+            yield
+        finally:
+            os.close(descriptor)
+
     def seal(self) -> None:
-        """Write the sums of all of it; after every report. Raises ``RecordingError``."""
-        write_sums(self.path)
+        """Write the sums of all that the run left; after every report. Raises ``RecordingError``."""
+        write_sums(self.path, LATER)
 
 
 def _fresh(parent: Path, name: str) -> Path:

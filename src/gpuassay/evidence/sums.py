@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from gpuassay.evidence.files import list_tree, naming, open_regular, write_atomic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
 SUMS = "SHA256SUMS"
@@ -33,17 +33,20 @@ class Sealed:
     digest: str
 
 
-def write_sums(folder: Path) -> None:
-    """Seal a folder: write the sums of every other file below it, last of all. Raises ``RecordingError``."""
+def write_sums(folder: Path, but: Collection[str] = ()) -> None:
+    """Seal a folder: write the sums of every other file below it, last of all; ``but`` come after the seal.
+
+    Raises ``RecordingError``.
+    """
     with naming(folder):
         regular, _ = list_tree(folder)
-    write_atomic(folder / SUMS, _text(_hash_all(folder, regular)))
+    write_atomic(folder / SUMS, _text(_hash_all(folder, (name for name in regular if name not in but))))
 
 
-def check_sums(folder: Path) -> Sealed:
+def check_sums(folder: Path, but: Collection[str] = ()) -> Sealed:
     """Compare a folder with its seal; only one that matches to the byte is sealed. Raises OSError."""
     regular, other = list_tree(folder)
-    found = _hash_all(folder, regular)
+    found = _hash_all(folder, (name for name in regular if name not in but))
     expected = _text(found)
     digest = hashlib.sha256(expected).hexdigest()
     try:
@@ -61,10 +64,11 @@ def check_sums(folder: Path) -> Sealed:
 
 def _hash_all(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """Map every file but the seal itself to its SHA-256, one that cannot be read to a word that says so."""
-    return {name: _hash(folder / name) for name in names if name != SUMS}
+    return {name: hash_file(folder / name) for name in names if name != SUMS}
 
 
-def _hash(path: Path) -> str:
+def hash_file(path: Path) -> str:
+    """Give the SHA-256 of a regular file; of what cannot be read as one, a word that says so."""
     try:
         with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

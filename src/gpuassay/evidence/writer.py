@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuassay.evidence.blobs import INLINE_BYTES, MAX_BYTES, Blobs
-from gpuassay.evidence.files import RecordingError, append_line, naming, write_atomic
+from gpuassay.evidence.files import RecordingError, append_line, naming, open_regular, write_atomic
 from gpuassay.evidence.lines import Stored, dump_item
-from gpuassay.evidence.meta import Meta, dump_meta, is_node_name
+from gpuassay.evidence.meta import Meta, dump_meta, is_node_name, parse_meta
 from gpuassay.evidence.sums import SUMS, write_sums
 
 if TYPE_CHECKING:
@@ -67,20 +67,33 @@ class RecordingWriter:
         _append(self._folder / file, item, self._blobs)
 
 
-def add_measurement(folder: Path, measurement: str, node: str, item: Item) -> None:
+def add_measurement(folder: Path, measurement: str, node: str, item: Item, *, durable: bool = False) -> None:
     """Append what a measurement gave on a node (or, without a node, in the cluster) to a recording.
 
-    The recording's seal is off until ``write_sums``. Raises ``RecordingError``.
+    The recording's seal is off until ``write_sums``; ``durable`` waits until it is on the disk. Raises
+    ``RecordingError``.
     """
     place = folder / "measure" / measurement / node if node else folder / "measure" / measurement
     with naming(place):
         (folder / SUMS).unlink(missing_ok=True)
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _append(place.with_name(f"{place.name}.jsonl"), item, Blobs(folder))
+    _append(place.with_name(f"{place.name}.jsonl"), item, Blobs(folder), durable=durable)
 
 
-def _append(file: Path, item: Item, blobs: Blobs) -> None:
+def note_measured(folder: Path, time: datetime) -> None:
+    """Write into a sealed recording by when measurements were added to it, and seal it again.
+
+    Raises ``RecordingError``.
+    """
+    path = folder / "recording.toml"
+    with naming(path), open_regular(path) as file:
+        meta = parse_meta(file.read())
+    write_atomic(path, dump_meta(replace(meta, measured=time)))
+    write_sums(folder)
+
+
+def _append(file: Path, item: Item, blobs: Blobs, *, durable: bool = False) -> None:
     if len(item.out) > MAX_BYTES:
         item = replace(item, out=item.out[:MAX_BYTES], truncated=True)
     large = len(item.out) > INLINE_BYTES
-    append_line(file, dump_item(Stored(item, blobs.store(item.out) if large else "")))
+    append_line(file, dump_item(Stored(item, blobs.store(item.out) if large else "")), durable=durable)

@@ -18,6 +18,7 @@ from gpuassay.facts.racks import RackPool, rack_pools
 from gpuassay.facts.rdma import Port
 from gpuassay.facts.seats import Agreement, Seats
 from gpuassay.facts.slurm_cluster import SlurmCluster
+from gpuassay.facts.slurm_limits import bought
 from gpuassay.facts.source import Nothing, Silence
 from gpuassay.facts.standing import heard
 from gpuassay.facts.volumes import AllShared, DeclaredVolume, ObjectStore
@@ -174,7 +175,9 @@ def fleet(recording: Recording, site: Site, earlier: Earlier | None = None) -> F
     found.kubernetes = KubeCluster(recording.cluster, recording.meta.begin)
     if found.seats.by_slurm:
         products = frozenset(site.catalog.accelerators)
-        found.slurms = (SlurmCluster(recording.cluster, found.nodes, found.out, products),)
+        slurm = SlurmCluster(recording.cluster, found.nodes, found.out, products)
+        slurm.bought = bought(recording.cluster, found.nodes, site)
+        found.slurms = (slurm,)
     if earlier is not None:
         earlier.meet(found.nodes)
     return found
@@ -196,7 +199,9 @@ def _builder(recording: Recording, site: Site, earlier: Earlier | None = None) -
         made = Node(name, heard(recording.nodes.get(name)), ports, of, product_of)
         made.past = Past(made, earlier)
         made.declared_mounts = site.services.mounts
-        made.seats, host, slurm = seats.has(name), seats.host(name), seats.slurm.find(name)
+        made.seats = {**seats.has(name), "ssh_peers": seats.has_ssh_peers(name)}
+        host, slurm = seats.host(name), seats.slurm.find(name)
+        made.declared_packages = site.services.packages
         made.aliases = tuple(filter(None, (seats.dialled(name),)))
         if slurm is not None:
             made.aliases += (slurm.name, slurm.hostname)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gpuassay.facts.pci import Bus
     from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
+    from gpuassay.judge.packages import Packages
     from gpuassay.judge.services import Mount
 
 
@@ -34,6 +35,8 @@ class Built:
 
     declared_mounts: tuple[Mount, ...] = ()
     """The mounts of the site file, which each node should have."""
+    declared_packages: Packages | None = None
+    """Where the site file has nodes take packages from."""
 
     if TYPE_CHECKING:  # what Node has
         name: str

@@ -60,11 +60,11 @@ def memlock(evidence: Evidence) -> Fact[str]:
     if match is None:
         return Unread("garbled", "no line 'Max locked memory' in the process limits", limits.evidence)
     soft, hard = match.groups()
-    value = soft if soft == "unlimited" else _size(int(soft))
+    value = soft if soft == "unlimited" else binary_size(int(soft))
     return Read(value, limits.evidence, f"RLIMIT_MEMLOCK in bytes: soft {soft}, hard {hard}")
 
 
-def _size(count: int) -> str:
+def binary_size(count: int) -> str:
     """Write a number of bytes exactly, in the largest binary unit that divides it."""
     for power, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
         whole, rest = divmod(count, 1024**power)

@@ -43,6 +43,7 @@ _SXID_WORD = re.compile(r"(?:non-?)?fatal\b", re.IGNORECASE)
 _NAMED = re.compile(r"NVRM:.*?\bGPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)")
 _FALLEN = re.compile(r"NVRM:.*\bfallen off the bus")
 _FALLEN_CODE = 79
+_DRILL = re.compile(r"\bgpuassay-([0-9a-f]{8})\b")  # the mark of fault.node.kernel_log
 
 
 class Record(NamedTuple):
@@ -250,7 +251,7 @@ class _Telling:
 
     def by_user(self, events: Sequence[Event]) -> Fact[int]:
         """Count events that user space wrote: they say nothing of the hardware, so they call for nothing."""
-        return self._fact(events, lambda _: ", written by a user and not by the kernel")
+        return self._fact(events, _writer)
 
     def _fact(self, events: Sequence[Event], remark: Callable[[Event], str]) -> Fact[int]:
         """Count events and name them; that there are none is known only of a log that came whole."""
@@ -259,14 +260,22 @@ class _Telling:
         gpus = _gpus(self.evidence)
         groups = defaultdict(list)
         for event in events:
-            groups[catalogue().tell(event), event.device].append(event)
+            groups[catalogue().tell(event), event.device, remark(event)].append(event)
         told = [
             f"{what} on {_place(device, gpus)} x{len(alike)} "
-            f"({when(event.seconds for event in alike)}){remark(alike[0])}"
-            for (what, device), alike in list(groups.items())[:_TOLD]
+            f"({when(event.seconds for event in alike)}){remarked}"
+            for (what, device, remarked), alike in list(groups.items())[:_TOLD]
         ]
         more = len(groups) - len(told)
         return Read(len(events), self.ref, "; ".join([*told, f"and {more} more kinds"] if more else told))
+
+
+def _writer(event: Event) -> str:
+    """Say who wrote an event that the kernel did not; our own failure injection marks its lines."""
+    drill = _DRILL.search(event.text)
+    if drill:
+        return f", written by GPUassay's own failure injection, trial {drill[1]}, and not by the kernel"
+    return ", written by a user and not by the kernel"
 
 
 def _place(device: str, gpus: Mapping[str, str]) -> str:

@@ -32,16 +32,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Groups of the API by which what extends it is known; each is its project's own.
+# Groups of the API by which what extends it is known; each is its project's own. AMD's operators share one,
+# and are told by what they define in it.
 _GPU_OPERATORS: Final = {
     "nvidia.com": "NVIDIA GPU Operator",
-    "amd.com": "AMD GPU Operator",
+    "deviceconfigs.amd.com": "AMD GPU Operator",
     "resource.nvidia.com": "NVIDIA's driver of dynamic resource allocation",
 }
 _NETWORK_OPERATORS: Final = {
     "mellanox.com": "NVIDIA Network Operator",
     "sriovnetwork.openshift.io": "SR-IOV Network Operator",
-    "amd.com": "AMD Network Operator",
+    "networkconfigs.amd.com": "AMD Network Operator",
     "networking.gke.io": "GKE's multi-networking",
 }
 _GANGS: Final = {
@@ -58,6 +59,7 @@ _LAUNCHERS: Final = {
     "leaderworkerset.x-k8s.io": "LeaderWorkerSet",
     "batch.volcano.sh": "Volcano",
 }
+_SHARED: Final = "amd.com"
 _GATEWAY: Final = "gateway.networking.k8s.io"
 _NO_METRICS: Final = frozenset({"not_found", "failed", "timed_out"})
 _SKEW: Final = 3  # a kubelet may be this many minor versions older than its API server, and never newer
@@ -232,8 +234,17 @@ class KubeCluster:
         groups = self._groups
         if isinstance(groups, Unread):
             return groups
-        found = sorted({known[group] for group in groups.value & known.keys()})
-        note = ", ".join(found) or f"the API has none of {', '.join(known)}"
+        found = groups.value & known.keys()
+        shared = groups.value & {_SHARED} if any(word.endswith(f".{_SHARED}") for word in known) else ()
+        if shared and not found:
+            defined = listed(self._evidence, "customresourcedefinitions")
+            if isinstance(defined, Unread):
+                why = (
+                    f"{_SHARED} is served, and which of its operators that is may not be read: {defined.why}"
+                )
+                return Unread(defined.kind, why, defined.evidence)
+            found = frozenset(map(name, defined.value)) & known.keys()
+        note = ", ".join(sorted({known[word] for word in found})) or f"the API has none of {', '.join(known)}"
         return Read(bool(found), groups.evidence, note)
 
     @cached_property

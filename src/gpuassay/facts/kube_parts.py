@@ -22,11 +22,16 @@ _OPERATORS: Final = re.compile(
     r"|(node-feature-discovery|nfd|node-problem-detector)(-.*)?"
     r"|.+-(node-feature-discovery|rdma-shared-dp|sriov-device-plugin|device-plugin|node-problem-detector)(-.*)?"
 )
+# Where vendors' documentation puts their operators: AMD's name what they start after an object of the user's.
+_HOMES: Final = frozenset(
+    {"gpu-operator", "nvidia-gpu-operator", "network-operator", "nvidia-network-operator"}
+) | {f"{platform}-amd-{operator}" for platform in ("kube", "openshift") for operator in ("gpu", "network")}
 
 
 def is_operator(record: Record) -> bool:
     """Tell whether a workload belongs to what makes GPUs, networks or jobs usable."""
-    return _OPERATORS.fullmatch(name(record)) is not None
+    at_home = text(record.record("metadata"), "namespace") in _HOMES
+    return at_home or _OPERATORS.fullmatch(name(record)) is not None
 
 
 class KubeWorkload:

@@ -6,7 +6,9 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from gpuassay.facts.kube_words import text
 from gpuassay.facts.kubernetes import Devices, quantity
+from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Read, Unread
 
 if TYPE_CHECKING:
@@ -78,6 +80,15 @@ class KubeSight:
         return Read(max(0, offer.value.allocatable - shown.value), offer.evidence, offer.note)
 
     @property
+    def beyond_capacity(self) -> Fact[int]:
+        """How many more GPUs Kubernetes gives out than it says that the node has."""
+        offer = self._offer
+        if isinstance(offer, Unread):
+            return offer
+        beyond = max(0, offer.value.allocatable - offer.value.capacity)
+        return Read(beyond, offer.evidence, offer.note)
+
+    @property
     def rdma(self) -> Fact[bool]:
         """Whether pods can be given its RDMA devices."""
         node = self._node
@@ -114,6 +125,23 @@ class KubeSight:
         return Read(any(_NEAR.fullmatch(label) for label in node.value.labels), node.evidence)
 
     @property
+    def cpu_policy(self) -> Fact[str]:
+        """How its kubelet gives out processors: ``static`` keeps whole ones for pods that ask for such."""
+        node, kubelets = self._node, self._kubernetes.kubelets
+        if isinstance(node, Unread):
+            return node
+        if isinstance(kubelets, Unread):
+            return kubelets
+        config = kubelets.value.get(node.value.name)
+        if config is None:
+            return Unread("not_found", "its kubelet was not asked how it is set up", kubelets.evidence)
+        policy = config.text("cpuManagerPolicy")
+        if isinstance(policy, Unread):
+            return policy
+        topology = text(config, "topologyManagerPolicy") or "not told"
+        return Read(policy.value, policy.evidence, f"policy of the topology manager: {topology}")
+
+    @property
     def _node(self) -> Fact[KubeNode]:
         return self._seats.host(self._owner.name)
 
@@ -123,6 +151,8 @@ class KubeSight:
         node = self._node
         if isinstance(node, Unread):
             return node
+        if no_count := _no_count(node.value):
+            return Unread("garbled", no_count, node.evidence)
         devices = self._kubernetes.devices(node.value)
         if devices is None or not devices.claimed:
             capacity, free = _amounts(node.value.capacity), _amounts(node.value.allocatable)
@@ -147,3 +177,12 @@ class KubeSight:
 
 def _amounts(amounts: Mapping[str, object]) -> dict[str, int]:
     return {name: quantity(count) for name, count in amounts.items() if _GPUS.fullmatch(name)}
+
+
+def _no_count(node: KubeNode) -> str:
+    """Say which amount of GPUs is no count of any; empty if all are."""
+    for words, amounts in (("capacity", node.capacity), ("allocatable", node.allocatable)):
+        for name, amount in amounts.items():
+            if _GPUS.fullmatch(name) and str(quantity(amount)) != str(amount):
+                return f"its {words} of {name} is {brief(str(amount))}, which is no count of GPUs"
+    return ""

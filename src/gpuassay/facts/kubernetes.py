@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpuassay.facts.kube_words import listed, mapping, place, records, text
+from gpuassay.facts.kube_words import name as name_of
 from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Read, Unread
 
@@ -213,6 +214,14 @@ class Kubernetes:
         item = self._evidence.item("kubernetes/resourceslices")
         path = str(item.asked.get("api", "")) if item else ""
         return path.split("/")[-2] if path.count("/") > 1 else ""
+
+    @cached_property
+    def kubelets(self) -> Fact[Mapping[str, Record]]:
+        """How kubelets are set up, by node, or why that is not known."""
+        listed = self._listed("kubelets")
+        if isinstance(listed, Unread):
+            return listed
+        return Read({name_of(one): one.record("kubeletconfig") for one in listed.value}, listed.evidence)
 
     @property
     def slices(self) -> Fact[tuple[Record, ...]]:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from gpuassay.facts import host
+from gpuassay.facts.lldp import neighbours
 from gpuassay.facts.nccl import Settings
 from gpuassay.facts.record import Record, mapped
 from gpuassay.facts.source import document
@@ -44,6 +45,7 @@ class Around:
         self.net = document(evidence, "net", missing="not_found")
         self.dcb = document(evidence, "dcb", missing="not_found")
         self.settings = Settings(evidence)
+        self.neighbours = neighbours(evidence)
         self._evidence = evidence
 
     @cached_property
@@ -125,6 +127,11 @@ class Link:
         """Whether its link is surely InfiniBand."""
         layer = self.link_layer
         return isinstance(layer, Read) and layer.value == INFINIBAND
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether its adapter is surely a virtual function of another."""
+        return self._of_device.flag("virtual_function") == Read(value=True, evidence=self._of_device.evidence)
 
     @property
     def _lid(self) -> int | None:

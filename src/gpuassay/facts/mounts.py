@@ -6,6 +6,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gpuassay.facts.quota import limit_bytes
 from gpuassay.facts.record import Record, mapped
 from gpuassay.facts.source import document
 from gpuassay.judge.fact import Read, Unread
@@ -155,6 +156,11 @@ class Volume:
         """Which part of the file system is mounted, where that is not all of it."""
         root = self._entry.text("root", _PATH, "a path")
         return root.value if isinstance(root, Read) else ""
+
+    @property
+    def quota(self) -> Fact[int | None]:
+        """How many bytes the user who asked may have in it; None without a limit."""
+        return limit_bytes(self._space.record("quota"))
 
     def amount(self, key: str) -> Fact[int]:
         """Read a number of its room: ``bytes``, ``bytes_free``, ``inodes``, ``inode`` of its top folder."""

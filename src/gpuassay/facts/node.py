@@ -19,6 +19,7 @@ from gpuassay.facts.nics import Nics
 from gpuassay.facts.node_since import NodeSince
 from gpuassay.facts.pci import AMD, NVIDIA, Bus
 from gpuassay.facts.pci_errors import PciErrors
+from gpuassay.facts.planes import Planes
 from gpuassay.facts.racks import Membership
 from gpuassay.facts.record import mapped
 from gpuassay.facts.settings import Settings
@@ -219,6 +220,11 @@ class Node(Built):
         """Its compute fabric: the declared ports, else those that seem to be."""
         return Fabric(self._evidence, self._adapters, self._fabric)
 
+    @property
+    def planes(self) -> Planes:
+        """The planes of its compute fabric."""
+        return Planes(self.fabric, self._adapters, self.gpus_on_bus)
+
     @cached_property
     def _adapters(self) -> Adapters:
         adapters = Adapters(self.name, self._evidence)
@@ -331,7 +337,7 @@ class Node(Built):
                 return self._shows_port(self.fabric.infiniband_ports, INFINIBAND)
             case "dpu":
                 return self.exposure.has_dpu
-            case "nvlink" | "nvswitch" | "nvl72" | "imex":
+            case "nvlink" | "nvswitch" | "nvl72" | "hgx" | "imex":
                 return self._shows_scale_up(need)
             case "vm":
                 return host.is_virtual(self._evidence)
@@ -375,6 +381,8 @@ class Node(Built):
                 return self._bus.switches or self._shows_fabric(nvlink_fabric.in_fabric)
             case "nvl72":
                 return self._shows_fabric(nvlink_fabric.in_rack)
+            case "hgx":
+                return mapped(self._shows_fabric(nvlink_fabric.in_rack), lambda joined: not joined)
         return self.imex.running
 
     def _shows_nvlink(self) -> Fact[bool]:

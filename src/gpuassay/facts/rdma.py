@@ -16,6 +16,7 @@ from gpuassay.judge.fact import Read, Unread
 if TYPE_CHECKING:
     from ipaddress import IPv6Address
 
+    from gpuassay.facts.lldp import Neighbour
     from gpuassay.facts.record import Record
     from gpuassay.judge.fact import Fact
 
@@ -24,6 +25,7 @@ _VERSIONS = {"IB/RoCE v1": 1, "RoCE v1": 1, "RoCE v2": 2}
 _SLOT = re.compile(r"0|[1-9][0-9]{0,4}")
 # include/rdma/ib_addr.h, iboe_get_mtu: GRH 40, UDP 8, BTH 12, XRC 4, atomic 28, ICRC 4.
 _HEADERS = 96
+_ETHERNET = 18  # a frame's own header and checksum, IEEE 802.3
 _PATH_MTUS = (4096, 2048, 1024, 512, 256)
 
 
@@ -125,7 +127,62 @@ class Port(Link):
         netdev = self.netdev
         if isinstance(netdev, Unread):
             return netdev
-        return mapped(self._around.net.record(netdev.value).text("mtu", r"[0-9]{1,6}", "an MTU"), int)
+        return self._mtu_of(netdev.value)
+
+    @property
+    def odd_interfaces(self) -> Fact[int]:
+        """How many other interfaces that its GID table names have a smaller MTU; the note names them.
+
+        A VLAN or a bridge on top of it may carry the address that a job takes.
+        """
+        own, gids = self.mtu, self.gids
+        if isinstance(own, Unread):
+            return own
+        if isinstance(gids, Unread):
+            return gids
+        smaller = []
+        for name in dict.fromkeys(gid.netdev for gid in gids.value if gid.netdev):
+            mtu = self._mtu_of(name)
+            if isinstance(mtu, Unread):
+                return mtu
+            if mtu.value < own.value:
+                smaller.append(f"{name}: {mtu.value}")
+        return Read(len(smaller), own.evidence, ", ".join(smaller))
+
+    def _mtu_of(self, netdev: str) -> Fact[int]:
+        return mapped(self._around.net.record(netdev).text("mtu", r"[0-9]{1,6}", "an MTU"), int)
+
+    @property
+    def frame_bytes(self) -> Fact[int]:
+        """The largest frame that it sends."""
+        return mapped(self.mtu, lambda mtu: mtu + _ETHERNET)
+
+    @property
+    def switch(self) -> Fact[str]:
+        """The switch at the other end of its cable, as that names itself."""
+        return mapped(self._neighbour, lambda one: one.switch)
+
+    @property
+    def switch_frame(self) -> Fact[int]:
+        """The largest frame that the switch's port takes; the note names that port."""
+        one = self._neighbour
+        if isinstance(one, Unread):
+            return one
+        named = f"{one.value.switch}, port {one.value.port or 'unnamed'}"
+        if not one.value.frame:
+            return Unread("denied", f"{named} tells no maximum frame size", one.evidence)
+        return Read(one.value.frame, one.evidence, named)
+
+    @property
+    def _neighbour(self) -> Fact[Neighbour]:
+        netdev, known = self.netdev, self._around.neighbours
+        if isinstance(known, Unread):
+            return known
+        if isinstance(netdev, Unread):
+            return netdev
+        if netdev.value not in known.value:
+            return Unread("denied", f"no switch tells of itself on {netdev.value}", known.evidence)
+        return Read(known.value[netdev.value], known.evidence)
 
     @property
     def path_mtu(self) -> Fact[int]:

@@ -45,6 +45,7 @@ class Seats:
 
         What was asked and is not there was lost: it is no sign that there is none.
         """
+        self.evidence = evidence
         self.slurm = Slurm(evidence)
         self.kubernetes = Kubernetes(evidence)
         asked = target.split(",")
@@ -67,7 +68,21 @@ class Seats:
             absent = isinstance(host, Unread) and host.kind == "not_found"
             evidence, note = host.evidence, _OTHER if absent else ""
             kubernetes = host if isinstance(host, Unread) and not absent else Read(not absent, evidence, note)
-        return {"slurm": slurm, "kubernetes": kubernetes}
+        alone = not (self.by_slurm or self._by_kubernetes)
+        note = "" if alone else "the cluster was asked through its scheduler"
+        return {"slurm": slurm, "kubernetes": kubernetes, "standalone": Read(alone, note=note)}
+
+    def has_ssh_peers(self, name: str) -> Fact[bool]:
+        """Tell whether a node is one of several to which users get by a shell."""
+        slurm = self.has(name)["slurm"]
+        dialled = self._ssh.values if isinstance(self._ssh.values, dict) else {}
+        nodes = self.slurm.nodes
+        count = len(nodes.value) if isinstance(nodes, Read) else 0
+        if name in dialled:
+            return Read(len(dialled) > 1, self._ssh.evidence, f"{len(dialled)} nodes were asked by ssh")
+        if isinstance(slurm, Unread) or not slurm.value:
+            return slurm
+        return Read(count > 1, slurm.evidence, f"Slurm has {count} nodes")
 
     def dialled(self, name: str) -> str:
         """Give the host that the user's ssh takes a name for; empty where ssh was not asked."""

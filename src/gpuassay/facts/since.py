@@ -256,6 +256,12 @@ class PortSince:
         return _NOTHING if named is None else before(named)
 
     @property
+    def downs(self) -> Fact[int]:
+        """How often its link went down since."""
+        then = self._past.break_in_counting or self.then
+        return then if isinstance(then, Unread) else risen(self._now.downs, then.value.downs)
+
+    @property
     def downs_per_day(self) -> Fact[float]:
         """How often a day its link went down since."""
         then = self.then

@@ -48,6 +48,7 @@ class SlurmNode:
     partitions: tuple[str, ...] = ()
     version: str = ""
     boot_time: str = ""
+    features: tuple[str, ...] = ()
 
     @property
     def gpus(self) -> Fact[int]:
@@ -238,10 +239,16 @@ def _node(record: Mapping[str, str]) -> SlurmNode | None:
         reason_by=by,
         gres=record.get("Gres", ""),
         gres_used=record.get("GresUsed", ""),
-        partitions=tuple(filter(None, record.get("Partitions", "").split(","))),
+        partitions=_words(record.get("Partitions", "")),
         version=record.get("Version", ""),
         boot_time=record.get("BootTime", ""),
+        features=_words(record.get("ActiveFeatures", "")),
     )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Part a list with commas; ``(null)`` is none."""
+    return tuple(filter(None, text.replace("(null)", "").split(",")))
 
 
 def _reason(text: str) -> tuple[str, str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from gpuassay.facts.node import Node
+    from gpuassay.facts.slurm_limits import Bought
     from gpuassay.facts.source import Evidence
     from gpuassay.judge.fact import Fact
 
@@ -29,10 +30,11 @@ _PARTITION_MEMORY = re.compile(r"\bDefMemPer(?:CPU|Node|GPU)=[0-9]|\bJobDefaults
 
 
 class SlurmCluster:
-    """What Slurm's controller says of itself."""
+    """What Slurm's controller says of itself; ``bought`` are the pools of nodes that it gives out."""
 
     where, node = "slurm", ""
     models: tuple[str, ...] = ()
+    bought: tuple[Bought, ...] = ()
 
     def __init__(
         self, evidence: Evidence, nodes: Sequence[Node], out: Collection[str], products: Collection[str]

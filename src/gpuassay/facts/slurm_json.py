@@ -36,6 +36,7 @@ def _record(node: Mapping[str, object]) -> Mapping[str, str]:
         record["Reason"] = f"{line} [{by or 'unknown'}@{_time(node.get('reason_changed_at'))}]"
     record["State"] = "+".join([*_words(node.get("state")), *_words(node.get("state_flags"))])
     record["Partitions"] = ",".join(_words(node.get("partitions")))
+    record["ActiveFeatures"] = ",".join(_words(node.get("active_features")))
     record["BootTime"] = _time(node.get("boot_time"))
     return {key: value for key, value in record.items() if value}
 

@@ -92,6 +92,29 @@ class Topology:
         return Read(sum(not ours.isdisjoint(place.nodes) for place in switches), places.evidence)
 
     @property
+    def switches(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Below which leaf each of the nodes is, and below which switches above; empty where none is told."""
+        places = self._places
+        leaves: dict[str, str] = {}
+        above: dict[str, str] = {}
+        if isinstance(places, Unread):
+            return leaves, above
+        ours = {self._name(node): node.name for node in self._nodes}
+        for place in places.value:
+            named = [ours[node] for node in place.nodes if node in ours and place.kind == "SwitchName"]
+            for node in named:
+                known = leaves if place.level == 0 else above
+                known[node] = f"{known[node]}, {place.name}" if node in known else place.name
+        return leaves, above
+
+    def above(self, node: str) -> Fact[frozenset[str]]:
+        """Name all switches and blocks that a node, by its name in Slurm, is below."""
+        places = self._places
+        if isinstance(places, Unread):
+            return places
+        return Read(frozenset(one.name for one in places.value if node in one.nodes), places.evidence)
+
+    @property
     def by_blocks(self) -> Fact[bool]:
         """Whether Slurm places jobs by blocks, which is how it knows of racks that NVLink joins."""
         places = self._places

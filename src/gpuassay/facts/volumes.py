@@ -46,7 +46,21 @@ class DeclaredVolume:
     @property
     def capacity_tb(self) -> Fact[float]:
         """Its size in TB of 10^12 bytes, the smallest that a node sees."""
-        return self._least(lambda one: _ratio(one, "bytes", _TB), digits=6)
+        return self._least(lambda one: mapped(one.amount("bytes"), lambda size: size / _TB), digits=6)
+
+    @property
+    def quota_tb(self) -> Fact[float]:
+        """What the user who asked may fill of it, in TB of 10^12 bytes: its size where no quota is less."""
+        limits = [one.quota for one in self._here]
+        told = [limit for limit in limits if isinstance(limit, Read)]
+        if not told:
+            why = "no tool on the nodes tells the quota: whether there is one, its provider can say"
+            return Unread("denied", why, self._evidence)
+        size = self.capacity_tb
+        least = min((limit.value for limit in told if limit.value is not None), default=None)
+        if isinstance(size, Unread) or least is None:
+            return size
+        return Read(round(min(size.value, least / _TB), 6), told[0].evidence, f"of one user, {told[0].note}")
 
     @property
     def free_share(self) -> Fact[float]:
@@ -226,10 +240,6 @@ def _served(source: str) -> tuple[str, str]:
     """Split a source into the server and what it exports; of one that names no server both are the whole."""
     found = _SERVED.fullmatch(source)
     return (found["server"], found["export"]) if found else (source, source)
-
-
-def _ratio(volume: Volume, key: str, unit: float) -> Fact[float]:
-    return mapped(volume.amount(key), lambda amount: amount / unit)
 
 
 def _share(volume: Volume, key: str) -> Fact[float]:

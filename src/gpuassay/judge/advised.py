@@ -26,7 +26,8 @@ class Advised:
 
     A value is where a package is from, its name and its version: ``ubuntu:24.04/runc-app 1.3.3-0ubuntu1``,
     ``upstream/runc 1.3.6``. It is compared with what was said of that very package and with nothing else: a
-    distribution mends an old version, and numbers its kernels apart by flavour.
+    distribution mends an old version, and numbers its kernels apart by flavour. What nobody knew of on the
+    day of the evidence is no fault of those who ran it.
     """
 
     component: str
@@ -51,7 +52,8 @@ class Advised:
             )
         try:
             today = date.fromisoformat(str(reference))
-            open_ = [(one, fixed) for one in about if (fixed := one.first_fixed(version, package))]
+            known = [one for one in about if one.known <= today]
+            open_ = [(one, fixed) for one in known if (fixed := one.first_fixed(version, package))]
         except ValueError as error:
             raise Ungradable(f"expected a version in the {about[0].scheme} scheme, and a day") from error
         late = [(one, fixed) for one, fixed in open_ if one.due < today]

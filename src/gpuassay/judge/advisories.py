@@ -43,6 +43,11 @@ class Advisory:
     window: int = 0
 
     @property
+    def known(self) -> Day:
+        """The first day on which somebody could know of it."""
+        return min(self.date, self.fixed or self.date)
+
+    @property
     def due(self) -> Day:
         """The last day on which a version may be without the fix."""
         return (self.fixed or self.date) + timedelta(days=self.window)

@@ -110,9 +110,9 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One thing to run: a tool or a workload, its arguments, and the consent that it needs.
+    """One thing to run: a tool, a workload or a fault, its arguments, and the consent that it needs.
 
-    One of ``tool`` and ``workload`` is empty.
+    Two of ``tool``, ``workload`` and ``fault`` are empty.
     """
 
     name: str
@@ -121,6 +121,7 @@ class Measurement:
     deadline_s: float
     level: str
     workload: str = ""
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,12 +241,13 @@ def _measurement(name: str, table: Table) -> Measurement:
         name,
         tool=table.take("tool", TEXT, ""),
         workload=table.take("workload", TEXT, ""),
+        fault=table.take("fault", TEXT, ""),
         args={key: args.need(key, SCALAR) for key in args.data},
         deadline_s=table.need("deadline", DURATION),
         level=table.need("level", word(LEVELS)),
     )
-    if bool(measurement.tool) == bool(measurement.workload):
-        table.wrong("", "expected a `tool` or a `workload`, and one of them only")
+    if sum(map(bool, (measurement.tool, measurement.workload, measurement.fault))) != 1:
+        table.wrong("", "expected a `tool`, a `workload` or a `fault`, and one of them only")
     table.close()
     return measurement
 

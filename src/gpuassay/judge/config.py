@@ -11,7 +11,7 @@ import json
 import math
 import re
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -121,6 +121,16 @@ def _duration(value: object) -> float:
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
 
+def _moment(value: object) -> datetime:
+    moment: datetime = _only(value, datetime)
+    if moment.tzinfo is None:
+        raise ValueError("it names no time zone")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:  # in UTC it is before the year 1, or after 9999
+        raise ValueError from None
+
+
 def _scalar(value: object) -> Scalar:
     return _finite(value) if isinstance(value, float) else _only(value, bool, int, str)
 
@@ -133,6 +143,11 @@ SCALAR: Kind[Scalar] = Kind("a text, a finite number, true or false", _scalar, 0
 DURATION: Kind[float] = Kind('a time such as "90s", "10m" or "8h"', _duration, 0.0)
 DATE: Kind[date] = Kind(
     "a date such as 2027-01-31, without quotes", lambda value: _only(value, date), date.min
+)
+MOMENT: Kind[datetime] = Kind(
+    "a time with its zone such as 2026-11-28T12:00:00+01:00, without quotes",
+    _moment,
+    datetime.min.replace(tzinfo=UTC),
 )
 
 

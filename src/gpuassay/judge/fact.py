@@ -25,11 +25,15 @@ Absence: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Read(Generic[T_co]):
-    """A value and the evidence it was read from (``nodes/gpu017#12``); ``note`` says more in a report."""
+    """A value and the evidence it was read from (``nodes/gpu017#12``); ``note`` says more in a report.
+
+    ``spread`` is how far the repeats of a measured value lie apart, as a share of it; None: it has none.
+    """
 
     value: T_co
     evidence: str = ""
     note: str = ""
+    spread: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

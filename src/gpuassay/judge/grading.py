@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gpuassay.judge import robust
 from gpuassay.judge.fact import Read, Unread
 from gpuassay.judge.limits import Grade
 from gpuassay.judge.names import first_of
@@ -36,15 +37,15 @@ ABSENT: Mapping[Absence, Verdict | None] = {
     "garbled": Verdict.ERROR,
     "unsupported": Verdict.ERROR,
 }
-_MEDIAN_OF = 4  # docs/decisions.md: fewer values have no meaningful median
 _NAMED = 5
-_NORMAL = 1.4826  # the median deviation of normal values, times this, is their standard deviation
-_LEAST_DEVIATION = 0.005  # of the median: where all are alike, the least difference would be an outlier
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One graded observation, or ``cells`` of them that are missing. ``verdict`` None is "not run"."""
+    """One graded observation, or ``cells`` of them that are missing. ``verdict`` None is "not run".
+
+    ``note`` and ``spread`` say how a figure that was measured came about, also where it passed.
+    """
 
     where: str
     node: str
@@ -59,6 +60,8 @@ class Row:
     provisional: bool = False
     waived: Waiver | None = None
     cells: int = 1
+    note: str = ""
+    spread: float | None = None
 
 
 class Grading:
@@ -138,6 +141,8 @@ class Grading:
             at=seen.at,
             caps_at_gold=grade.caps_at_gold,
             provisional=provisional and grade.verdict is not Verdict.ERROR,
+            note=fact.note if fact.spread is not None else "",
+            spread=fact.spread,
         )
 
     def _unread(self, seen: Observation, fact: Unread) -> Row:
@@ -265,15 +270,13 @@ class _Peers:
     def outside(self, value: Scalar, beyond: float) -> bool:
         """Tell whether a number lies that many robust deviations away from the median of these."""
         numbers, number = self._numbers, _number(value)
-        if len(numbers) < _MEDIAN_OF or number is None:
+        if len(numbers) < robust.LEAST or number is None:
             return False
         return abs(number - statistics.median(numbers)) > beyond * self._deviation
 
     @cached_property
     def _deviation(self) -> float:
-        centre = statistics.median(self._numbers)
-        spread = statistics.median([abs(one - centre) for one in self._numbers])
-        return max(_NORMAL * spread, _LEAST_DEVIATION * abs(centre))
+        return robust.deviation(self._numbers)
 
     @cached_property
     def _numbers(self) -> list[float]:
@@ -283,8 +286,8 @@ class _Peers:
     def median(self) -> tuple[Read[Scalar] | None, Grade | None]:
         """The median of the numbers among them, or why there is none."""
         numbers = self._numbers
-        if len(numbers) < _MEDIAN_OF:
+        if len(numbers) < robust.LEAST:
             return None, Grade(
-                Verdict.SKIP, f"is not compared: a median needs {_MEDIAN_OF}, its pool has {len(numbers)}"
+                Verdict.SKIP, f"is not compared: a median needs {robust.LEAST}, its pool has {len(numbers)}"
             )
         return Read(statistics.median(numbers)), None

@@ -23,12 +23,22 @@ class Observation:
     at: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What one figure of a subject was over time: pairs of seconds and values, for a picture."""
+
+    subject: Subject
+    metric: str
+    points: tuple[tuple[float, float], ...]
+
+
 class Observe:
     """The ``observe`` that a check is given."""
 
     def __init__(self) -> None:
         """Start with nothing observed."""
         self._taken: list[Observation] = []
+        self.series: list[Series] = []
 
     def __call__(
         self,
@@ -48,6 +58,12 @@ class Observe:
         self._taken.extend(
             Observation(subject, metric, as_fact(value), where) for metric, value in metrics.items()
         )
+
+    def show(self, subject: Subject, **metrics: Fact[tuple[tuple[float, float], ...]]) -> None:
+        """Keep figures over time for the report. They are not judged, and one that is unread is left out."""
+        self.series += [
+            Series(subject, metric, fact.value) for metric, fact in metrics.items() if isinstance(fact, Read)
+        ]
 
     def __iter__(self) -> Iterator[Observation]:
         """Give the observations in the order in which they were made."""

@@ -29,7 +29,8 @@ class SlurmReach:
     """What Slurm is told with every job.
 
     ``arguments`` are added as they are; ``wait_s`` is how long a job may wait for its node, in seconds;
-    ``time_limit_s`` is asked for each, at most what the partition allows.
+    ``time_limit_s`` is asked for each, at most what the partition allows. ``longest_job_s`` is how long a job
+    of the customer's may run, as agreed.
     """
 
     partition: str = ""
@@ -41,6 +42,7 @@ class SlurmReach:
     wait_s: float = 30.0
     time_limit_s: float | None = None
     python: str = "python3"
+    longest_job_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class KubernetesReach:
 
     ``image`` needs a Python 3.9 and is named by digest; ``namespace`` empty: a new one, removed afterwards;
     ``tolerations`` are ``key``, ``key=value``, ``key:Effect`` or ``key=value:Effect``, ``*`` is all;
-    ``wait_s`` is how long a pod may wait for its place, in seconds.
+    ``wait_s`` is how long a pod may wait for its place, in seconds. ``tooling`` names the programs (field
+    managers) by which the provider's tooling changes nodes; none: all but what people type.
     """
 
     kubeconfig: str = ""
@@ -59,6 +62,7 @@ class KubernetesReach:
     pull_secret: str = ""
     runtime_class: str = ""
     tolerations: tuple[str, ...] = ()
+    tooling: tuple[str, ...] = ()
     wait_s: float = 30.0
     python: str = "python3"
 
@@ -81,18 +85,31 @@ class SshReach:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What is said for each target that needs to be told."""
+    """What is said for each target that needs to be told.
+
+    ``image`` is the container image of workloads, with Python 3.9 or newer; empty for none.
+    """
 
     slurm: SlurmReach = field(default_factory=SlurmReach)
     kubernetes: KubernetesReach = field(default_factory=KubernetesReach)
     ssh: SshReach = field(default_factory=SshReach)
+    image: str = ""
 
 
 def read_reach(site: Table) -> Reach:
-    """Read ``[slurm]``, ``[kubernetes]`` and ``[ssh]``; what is not said stays the default."""
+    """Read ``[slurm]``, ``[kubernetes]``, ``[ssh]``, ``[workload]``; what is not said stays the default."""
     return Reach(
-        _slurm(site.section("slurm")), _kubernetes(site.section("kubernetes")), _ssh(site.section("ssh"))
+        _slurm(site.section("slurm")),
+        _kubernetes(site.section("kubernetes")),
+        _ssh(site.section("ssh")),
+        _image(site.section("workload")),
     )
+
+
+def _image(table: Table) -> str:
+    image: str = table.take("image", TEXT, "")
+    table.close()
+    return image
 
 
 def _slurm(table: Table) -> SlurmReach:
@@ -102,6 +119,7 @@ def _slurm(table: Table) -> SlurmReach:
         wait_s=table.take("wait", DURATION, SlurmReach.wait_s),
         time_limit_s=table.take("time_limit", DURATION, None),
         python=table.take("python", TEXT, SlurmReach.python),
+        longest_job_s=table.take("longest_job", DURATION, None),
     )
     table.close()
     return reach
@@ -111,6 +129,7 @@ def _kubernetes(table: Table) -> KubernetesReach:
     reach = KubernetesReach(
         **{name: table.take(name, TEXT, "") for name in _KUBERNETES_WORDS},
         tolerations=table.take("tolerations", _TEXTS, ()),
+        tooling=table.take("tooling", _TEXTS, ()),
         wait_s=table.take("wait", DURATION, KubernetesReach.wait_s),
         python=table.take("python", TEXT, KubernetesReach.python),
     )

@@ -9,17 +9,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gpuassay.judge.catalog import PHASES, verify_figure
-from gpuassay.judge.config import TEXT, ConfigError, Mistake, Place, Table, meant
+from gpuassay.judge.config import MOMENT, TEXT, ConfigError, Mistake, Place, Table, meant
 from gpuassay.judge.documents import digest, parse, read, write
 from gpuassay.judge.limits import read_limit
 from gpuassay.judge.names import natural
 from gpuassay.judge.pools import Pool, contract_names, read_pools
 from gpuassay.judge.reach import Reach, read_reach
 from gpuassay.judge.services import Services, read_services
-from gpuassay.judge.waivers import SITE_FILE, Out, Waiver, read_out, read_waiver
+from gpuassay.judge.waivers import SITE_FILE, Out, Replaced, Waiver, read_out, read_replaced, read_waiver
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
     from pathlib import Path
 
     from gpuassay.judge.catalog import Catalog
@@ -50,10 +51,12 @@ class Site:
     declared: bool = False
     cluster: str = ""
     provider: str = ""
+    handed_over: datetime | None = None
     pools: tuple[Pool, ...] = ()
     overrides: Mapping[str, Mapping[str, Limit]] = field(default_factory=dict)
     all_waivers: tuple[Waiver, ...] = ()
     outs: tuple[Out, ...] = ()
+    replaced: tuple[Replaced, ...] = ()
     reach: Reach = field(default_factory=Reach)
     services: Services = field(default_factory=Services)
     document: Mapping[str, Any] = field(default_factory=dict)
@@ -164,10 +167,12 @@ def load_site(path: Path, catalog: Catalog) -> Site:
         declared=True,
         cluster=cluster.need("name", TEXT),
         provider=cluster.take("provider", TEXT, ""),
+        handed_over=cluster.take("handed_over", MOMENT, None),
         pools=pools,
         overrides=_overrides(table.section("limits"), catalog),
         all_waivers=tuple(read_waiver(each, catalog.checks) for each in table.array("waiver")),
         outs=tuple(read_out(each, declared) for each in table.array("out")),
+        replaced=tuple(map(read_replaced, table.array("replaced"))),
         reach=read_reach(table),
         services=read_services(table),
         document=table.data,

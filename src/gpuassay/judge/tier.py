@@ -128,6 +128,13 @@ def award(
     return Award(state, won, ceiling, why, held_won, held_ceiling, tuple(lines))
 
 
+def held_back(standings: Sequence[Standing], rules: Mapping[str, TierRule]) -> dict[str, tuple[Held, ...]]:
+    """List for each tier all that speaks against it now, what speaks against the tiers below included."""
+    below = {tier: TIERS[: TIERS.index(tier) + 1] for tier in TIERS}
+    own = {tier: [line for line in standings if line.tier in below[tier]] for tier in TIERS}
+    return {tier: _against(tier, own[tier], rules[tier], sure=True) for tier in TIERS}
+
+
 def _against(tier: str, own: Sequence[Standing], rule: TierRule, *, sure: bool) -> tuple[Held, ...]:
     """List what speaks against a tier: for sure, or even if all that was not judged had passed."""
     refused = frozenset({Verdict.FAIL}) if not sure else frozenset(Verdict) - _EARNS | {None}

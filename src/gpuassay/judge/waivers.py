@@ -1,4 +1,4 @@
-"""What is excused for a time: nodes out of service, and fails that were agreed to."""
+"""What the site file keeps a record of: nodes out of service or replaced, and fails that were agreed to."""
 
 from __future__ import annotations
 
@@ -70,6 +70,26 @@ class Waiver:
             "reason": self.reason,
             "expired": self.expired,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A node that was exchanged, or set up anew: the same name twice where it has kept it."""
+
+    old: str
+    new: str
+    reason: str
+
+    def document(self) -> dict[str, str]:
+        """Give it as reports have it."""
+        return {"old": self.old, "new": self.new, "reason": self.reason}
+
+
+def read_replaced(table: Table) -> Replaced:
+    """Read ``[[replaced]]``; the old node need not be declared any more."""
+    record = Replaced(table.need("old", TEXT), table.need("new", TEXT), table.need("reason", TEXT))
+    table.close()
+    return record
 
 
 def read_out(table: Table, declared: Collection[str]) -> Out:

@@ -190,7 +190,7 @@ class RankOfJob:
         for row in listed.value:
             found = row.look("case")
             if isinstance(found, Read) and found.value == case:
-                return self._failed(row) or Read(row, self.told.evidence)
+                return figures.lack(row) or Read(row, self.told.evidence)
         broken = self.broken
         why = broken.why if isinstance(broken, Unread) else broken.note or "its rank did not report this case"
         return Unread("failed", why, self.told.evidence)
@@ -243,17 +243,6 @@ class RankOfJob:
             why = f"inconclusive: its repeats lie {spread:.1%} apart, more than {noise:.0%}"
             return Unread("failed", why, self.told.evidence)
         return Read((seconds, size.value, ranks.value), self.told.evidence)
-
-    def _failed(self, row: Record) -> Unread | None:
-        status = row.text("status")
-        if isinstance(status, Unread):
-            return status
-        if status.value == "ok":
-            return None
-        why = row.text("why")
-        return Unread(
-            "failed", brief(why.value) if isinstance(why, Read) else "no reason was given", self.told.evidence
-        )
 
     def _unsupported(self, row: Record) -> bool:
         status = row.text("status") if isinstance(row.look("status"), Read) else None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gpuassay.facts.text import brief
@@ -14,9 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpuassay.facts.record import Record
-    from gpuassay.judge.fact import Fact, Scalar
+    from gpuassay.judge.fact import Absence, Fact, Scalar
 
 _LEAST_REPEATS = 3
+
+# Reasons for which NVML says that clocks are held down, beside the power limit, which is rightly reached
+# under load: hardware slowdown 0x8, software thermal 0x20, hardware thermal 0x40, power brake 0x80.
+UNDUE = 0x8 | 0x20 | 0x40 | 0x80
 
 
 @dataclass(frozen=True)
@@ -24,11 +29,13 @@ class Case:
     """One case as a rank measured it, or the reason why it did not.
 
     ``noise`` is how far its repeats may lie apart, as a share of their median, before the figure is none.
+    ``first`` is what came of it before it was measured again; what was wrong then stays wrong.
     """
 
     case: Mapping[str, Any]
     row: Record
     noise: float
+    first: Case | None = None
 
     @property
     def name(self) -> str:
@@ -44,6 +51,18 @@ class Case:
         return flops.value / statistics.median(seconds.value)
 
     @property
+    def pace(self) -> float:
+        """How often a second it was done, only to compare devices with each other; 0 where it was not."""
+        seconds = self._failed() or self._seconds()
+        return 0.0 if isinstance(seconds, Unread) else 1 / statistics.median(seconds.value)
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether it was measured, and its repeats lie too far apart for a figure."""
+        seconds = self._failed() or self._seconds()
+        return not isinstance(seconds, Unread) and _spread(seconds.value) > self.noise
+
+    @property
     def tflops(self) -> Fact[float]:
         """How many floating-point operations a second, in 10^12."""
         return self._rate("flops", 1e12)
@@ -55,7 +74,9 @@ class Case:
 
     @property
     def wrong(self) -> Fact[int]:
-        """How many elements of the result were wrong, before or after the load."""
+        """How many elements of the result were wrong, before or after the load, in any of its runs."""
+        if self.first:
+            return total([self.first.wrong, replace(self, first=None).wrong])
         if isinstance(failed := self._failed(), Unread):
             return failed
         counts = [self.row.count(key) for key in ("wrong", "changed")]
@@ -76,11 +97,16 @@ class Case:
         if isinstance(seconds, Unread):
             return seconds
         median = statistics.median(seconds.value)
-        spread = (max(seconds.value) - min(seconds.value)) / median
+        spread = _spread(seconds.value)
         if spread > self.noise:
             why = f"inconclusive: its repeats lie {spread:.1%} apart, more than {self.noise:.0%}"
             return Unread("failed", f"{self.name}: {why}", self.row.evidence)
-        return Read(work.value / median / unit, self.row.evidence, self._note(spread))
+        note = self._note(spread)
+        if self.first:
+            before = self.first._rate(of, unit)  # noqa: SLF001 - of its own kind
+            said = f"{before.value:.4g}" if isinstance(before, Read) else before.why
+            note += f"; measured again, its node alone: the first time {said}"
+        return Read(work.value / median / unit, self.row.evidence, note, spread)
 
     def _note(self, spread: float) -> str:
         settled, via = self.row.flag("settled"), self.row.text("via")
@@ -92,15 +118,7 @@ class Case:
         return ", ".join(words)
 
     def _failed(self) -> Unread | None:
-        status = self.row.text("status")
-        if isinstance(status, Unread):
-            return status
-        if status.value == "ok":
-            return None
-        why = self.row.text("why")
-        said = brief(why.value) if isinstance(why, Read) else "no reason was given"
-        kind = "unsupported" if status.value == "unsupported" else "failed"
-        return Unread(kind, f"{self.name}: {said}", self.row.evidence)  # type: ignore[arg-type]
+        return lack(self.row, self.name, {"unsupported": "unsupported"})
 
     def _seconds(self) -> Fact[tuple[float, ...]]:
         fact = self.row.look("seconds")
@@ -115,12 +133,17 @@ class Case:
 def times(value: object) -> tuple[float, ...] | None:
     """Take a list of repeats; None for what is none, or has too few."""
     values = value if isinstance(value, list) else []
-    if len(values) < _LEAST_REPEATS or not all(map(_is_time, values)):
+    if len(values) < _LEAST_REPEATS or not all(map(is_time, values)):
         return None
     return tuple(map(float, values))
 
 
-def _is_time(value: object) -> bool:
+def _spread(seconds: Sequence[float]) -> float:
+    return (max(seconds) - min(seconds)) / statistics.median(seconds)
+
+
+def is_time(value: object) -> bool:
+    """Tell whether a value can be a time in seconds: a positive number."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return is_number and 0 < value < math.inf  # type: ignore[operator]
 
@@ -151,7 +174,7 @@ def ratio(one: Fact[float], other: Fact[float]) -> Fact[float]:
         return one
     if isinstance(other, Unread):
         return other
-    return Read(one.value / other.value, one.evidence, one.note)
+    return Read(one.value / other.value, one.evidence, one.note, one.spread)
 
 
 def median(facts: Sequence[Fact[Scalar]]) -> Fact[float]:
@@ -161,3 +184,18 @@ def median(facts: Sequence[Fact[Scalar]]) -> Fact[float]:
         return next((fact for fact in facts if isinstance(fact, Unread)), Unread("failed", "there is none"))
     evidence = next(fact.evidence for fact in facts if isinstance(fact, Read))
     return Read(statistics.median(values), evidence, f"of {len(values)} GPUs")
+
+
+def lack(row: Record, about: str = "", kinds: Mapping[str, Absence] = MappingProxyType({})) -> Unread | None:
+    """Tell why a row that a rank or tool wrote has no figures; None if it has.
+
+    ``about`` is what the row is about; ``kinds`` are those of states that are no failure.
+    """
+    status = row.text("status")
+    if isinstance(status, Unread):
+        return status
+    if status.value == "ok":
+        return None
+    why = row.text("why")
+    said = brief(why.value) if isinstance(why, Read) else "no reason was given"
+    return Unread(kinds.get(status.value, "failed"), f"{about}: {said}" if about else said, row.evidence)

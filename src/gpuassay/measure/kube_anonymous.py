@@ -13,6 +13,7 @@ from gpuassay.evidence.item import Item
 from gpuassay.facts.record import Record
 from gpuassay.facts.source import parse
 from gpuassay.judge.fact import Read, Unread
+from gpuassay.measure.kube_volumes import INSTALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from gpuassay.target.kube_api import Api
 
 PATHS: Final = ("/api/v1/namespaces", "/api/v1/nodes", "/api/v1/pods")
-_INSTALL = "the Kubernetes client is not installed where the suite runs: pip install 'gpuassay[kubernetes]'"
 _REFUSED: Final = frozenset({401, 403})
 _MOST: Final = 599
 _OK: Final = 200
@@ -77,7 +77,7 @@ class KubeAnonymous:
         try:
             from gpuassay.target.kube_auth import client, configuration  # noqa: PLC0415 - an extra
         except ImportError:
-            yield Item("client", 0, status="not_found", why=_INSTALL)
+            yield Item("client", 0, status="not_found", why=INSTALL)
             return
         from gpuassay.target import TargetError  # noqa: PLC0415 - with the client
         from gpuassay.target.kube_api import Api  # noqa: PLC0415

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuassay.judge.services import Services
 
 PAIR = 2
-_INSTALL = "the Kubernetes client is not installed where the suite runs: pip install 'gpuassay[kubernetes]'"
+INSTALL = "the Kubernetes client is not installed where the suite runs: pip install 'gpuassay[kubernetes]'"
 _NO_IMAGE = "no image is named for pods: write image in [kubernetes] of the site file"
 
 
@@ -61,5 +61,5 @@ def what_lacks(reach: KubernetesReach) -> str:
     try:
         import gpuassay.target.kube_auth  # noqa: F401, PLC0415 - an extra
     except ImportError:
-        return _INSTALL
+        return INSTALL
     return "" if reach.image else _NO_IMAGE

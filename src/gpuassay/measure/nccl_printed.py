@@ -13,14 +13,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpuassay.facts.text import brief
+from gpuassay.measure.plain import lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# mpirun --tag-output, torchrun, srun -l
-_TAG = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:|\[rank\d+\]:|\s*\d+: (?=[ #]))\s?")
 _RANK = re.compile(r"^#\s+Rank\s+\d+ .*\bdevice\s+\d+")
 _VERSION = re.compile(
     r"(?:nccl-tests|rccl-tests)[: ]+[Vv]ersion:? (?P<version>\S+)|nccl-library=(?P<library>\S+)"
@@ -82,8 +80,7 @@ def parse(text: str) -> Printed:
         return _of_document(text)
     printed = Printed()
     columns: list[str] = []
-    for line in text.replace("\r\n", "\n").split("\n"):
-        clean = _TAG.sub("", _COLOUR.sub("", line.rsplit("\r", 1)[-1])).rstrip()
+    for clean in lines(text):
         if not clean.strip("# "):
             continue
         if clean.lstrip().startswith("#"):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Read, Unread
-from gpuassay.measure.diagnosis import no_report
 from gpuassay.measure.nccl_printed import Printed, parse
+from gpuassay.measure.started import ToolRun, nothing, start
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,40 +17,13 @@ if TYPE_CHECKING:
 
 GET = "build it from github.com/NVIDIA/nccl-tests (AMD: ROCm/rocm-systems, rccl-tests) into a folder of PATH"
 
-# Where images put it; how many GPUs there are is counted by their device files, or AMD's topology.
-_START = """\
-import glob, os, sys
-names = sys.argv[1].split()
-places = os.environ.get("PATH", "").split(":")
-places += glob.glob("/opt/*[nr]ccl*tests*/build") + glob.glob("/opt/*/bin")
-found = next((p + "/" + n for n in names for p in places if p and os.access(p + "/" + n, os.X_OK)), "")
-gpus = len(glob.glob("/dev/nvidia[0-9]*"))
-for file in glob.glob("/sys/class/kfd/kfd/topology/nodes/*/properties"):
-    gpus += "simd_count 0\\n" not in open(file).read()
-if not found:
-    sys.stderr.write("none of " + ", ".join(names) + " is here: " + sys.argv[2] + "\\n")
-    sys.exit(127)
-argv = [found, *sys.argv[3:], "-g", str(max(1, gpus))]
-print("# command:", *argv, flush=True)
-os.execv(found, argv)
-"""
-
+_PLACES = "/opt/*[nr]ccl*tests*/build /opt/*/bin"  # where images put it
 _LEAST_RANKS = 2
 
 
 @dataclass(frozen=True)
-class NcclTest:
+class NcclTest(ToolRun[Printed]):
     """One run on one node."""
-
-    node: str
-    printed: Printed | Unread
-    ref: str
-    models: tuple[str, ...] = ()
-
-    @property
-    def where(self) -> str:
-        """Its place: the node."""
-        return self.node
 
     @property
     def wrong(self) -> Fact[int]:
@@ -109,8 +81,8 @@ class NcclTests:
     def argv(self, args: Mapping[str, Scalar]) -> tuple[str, ...]:
         """Give the command: it looks for the tool, counts the GPUs, says how it starts it, and does."""
         sizes = ("-b", str(args["least"]), "-e", str(args["most"]), "-f", str(args["factor"]))
-        how = (*sizes, "-n", str(args["calls"]), "-w", str(args["warm"]), "-c", "1")
-        return ("python3", "-I", "-S", "-B", "-c", _START, "all_reduce_perf all_reduce_perf_mpi", GET, *how)
+        how = (*sizes, "-n", str(args["calls"]), "-w", str(args["warm"]), "-c", "1", "-g", "{gpus}")
+        return start("all_reduce_perf all_reduce_perf_mpi", _PLACES, GET, "{tool}", *how)
 
     def read(self, node: str, args: Mapping[str, Scalar], item: Item | Unread, ref: str) -> NcclTest:  # noqa: ARG002 - as all tools
         """Read a run; whatever its exit status, for one that found wrong values has another than 0."""
@@ -119,6 +91,4 @@ class NcclTests:
         printed = parse(item.out.decode("utf-8", "replace"))
         if printed.rows or printed.problems:
             return NcclTest(node, printed, ref)
-        said = item.err.strip().splitlines()[-1:]
-        told = replace(item, why="; ".join(filter(None, (item.why, *map(brief, said)))))
-        return NcclTest(node, no_report(told, ref, "all_reduce_perf"), ref)
+        return NcclTest(node, nothing(item, ref, "all_reduce_perf"), ref)

@@ -42,9 +42,9 @@ class S3Survey:
         """Try the store that is declared, and remove what was made before the first answer is given."""
         if services.s3 is None:
             return
-        lack = _lack(services.s3)
-        if lack:
-            yield Item("client", 0, status="not_found", why=lack)
+        missing = lack(services.s3)
+        if missing:
+            yield Item("client", 0, status="not_found", why=missing)
             return
         yield Item("endpoint", 0, out=_encoded({"scheme": services.s3.endpoint.partition(":")[0].lower()}))
         yield from _tried(services.s3, deadline_s)
@@ -54,7 +54,7 @@ class S3Survey:
         return [ObjectTrial(evidence)] if evidence.answered else []
 
 
-def _lack(s3: S3) -> str:
+def lack(s3: S3) -> str:
     """Say what is missing to try it: a library, or the keys."""
     try:
         import gpuassay.measure.s3store  # noqa: F401, PLC0415 - an extra
@@ -81,7 +81,7 @@ def _tried(s3: S3, deadline_s: float) -> list[Item]:
     try:
         items += _steps(trial, until - CLEAN_S)
     finally:
-        with _undisturbed():  # also when it was cut: whoever asks again is told that it goes on
+        with undisturbed():  # also when it was cut: whoever asks again is told that it goes on
             begin = time.monotonic()
             left = trial.clean(max(until, begin + CLEAN_S))
             items.append(_item("removed", begin, left))
@@ -117,7 +117,7 @@ def _encoded(told: Mapping[str, Any]) -> bytes:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """Let the signals that would cut this wait until it is done."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:

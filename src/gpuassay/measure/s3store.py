@@ -1,32 +1,30 @@
-"""A trial of object storage with boto3: small objects are put, read back in every way, and removed again.
-
-All that is made lies below one prefix that nobody else has, in the bucket of the site file or in one that is
-made for it. Whatever happens, ``clean`` removes it and looks whether it is gone.
-"""
+"""A trial of object storage with boto3: small objects are put, read back in every way, and removed again."""
 
 from __future__ import annotations
 
 import hashlib
-import time
-import uuid
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import boto3
 from botocore import UNSIGNED
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError, SSLError
+
+from gpuassay.measure.s3client import (
+    ERRORS,
+    Place,
+    SSLError,
+    client,
+    kind_of,
+    status_of,
+    unless_absent,
+    words_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from gpuassay.judge.services import S3
 
 __all__ = ["ERRORS", "SSLError", "Trial", "kind_of", "words_of"]
 
-ERRORS = (BotoCoreError, ClientError, ValueError)  # ValueError: what is no address, or no name of a bucket
-
-_CONNECT_S, _READ_S = 5, 10
 _KIB, _MIB = 1 << 10, 1 << 20
 _PAGE = 5  # keys on a page of a listing, so that one of a few objects has several pages
 # Names that are legal, and that a store or a proxy before it may spell another way.
@@ -41,8 +39,6 @@ _NAMES = {
 _SMALL = {f"many/{number:02}": 100 for number in range(12)}
 _PART = 5 * _MIB  # the smallest that a part may have, but for the last (S3, multipart upload limits)
 _MULTIPART = "multipart"
-_KEPT = ("Versions", "DeleteMarkers")
-_ABSENT = 404
 _ONCE = "once"
 
 
@@ -51,20 +47,16 @@ class Trial:
 
     def __init__(self, s3: S3, access_key: str, secret_key: str) -> None:
         """Take where the store is, and the keys to it."""
-        self.prefix = f"gpuassay-{uuid.uuid4().hex}"
-        self.bucket = s3.bucket or self.prefix
-        self._made = not s3.bucket
-        self._uploads: list[str] = []
+        self._place = Place(s3, access_key, secret_key)
+        self._bucket, self._client = self._place.bucket, self._place.client
+        self._anybody = client(s3, UNSIGNED)
         self._sent: dict[str, bytes] = {}
-        keys = {"aws_access_key_id": access_key, "aws_secret_access_key": secret_key}
-        self._client = _client(s3, "s3v4", **keys)
-        self._anybody = _client(s3, UNSIGNED)
 
     @property
     def steps(self) -> Mapping[str, Callable[[], dict[str, Any]]]:
         """All steps by their names."""
         return {
-            "bucket": self.open,
+            "bucket": self._place.open,
             "put": self.put,
             "get": self.get,
             "head": self.head,
@@ -75,13 +67,6 @@ class Trial:
             "anonymous": self.anonymous,
             "delete": self.delete,
         }
-
-    def open(self) -> dict[str, Any]:
-        """Make the bucket, or look whether the declared one is there."""
-        if self._made:
-            self._client.create_bucket(Bucket=self.bucket)
-        self._client.head_bucket(Bucket=self.bucket)
-        return {"bucket": self.bucket, "made": self._made, "prefix": self.prefix}
 
     def put(self) -> dict[str, Any]:
         """Put all objects; the content is of this trial alone, so that no older copy passes for it."""
@@ -104,8 +89,8 @@ class Trial:
     def list(self) -> dict[str, Any]:
         """List all, a few on each page."""
         return {
-            self._name(entry["Key"]): {"size": entry["Size"], "etag": entry.get("ETag", "")}
-            for entry in self._listed()
+            self._place.name(entry["Key"]): {"size": entry["Size"], "etag": entry.get("ETag", "")}
+            for entry in self._place.listed(_PAGE)
         }
 
     def overwrite(self) -> dict[str, Any]:
@@ -116,11 +101,10 @@ class Trial:
 
     def multipart(self) -> dict[str, Any]:
         """Put an object in two parts, and read it whole."""
-        key, content = self._key(_MULTIPART), self._content(_MULTIPART, _PART + _MIB)
+        key, content = self._place.key(_MULTIPART), self._content(_MULTIPART, _PART + _MIB)
         self._sent[_MULTIPART] = content
-        where = {"Bucket": self.bucket, "Key": key}
-        upload = self._client.create_multipart_upload(**where)["UploadId"]
-        self._uploads.append(upload)
+        where = {"Bucket": self._bucket, "Key": key}
+        _, upload = self._place.upload(_MULTIPART)
         bodies = enumerate((content[:_PART], content[_PART:]), 1)
         parts = [self._part(number, body, UploadId=upload, **where) for number, body in bodies]
         self._client.complete_multipart_upload(**where, UploadId=upload, MultipartUpload={"Parts": parts})
@@ -132,59 +116,26 @@ class Trial:
 
     def anonymous(self) -> dict[str, Any]:
         """Read, list and write without any key; gives the HTTP statuses."""
-        here = {"Bucket": self.bucket}
+        here = {"Bucket": self._bucket}
         return {
-            "read": _status(lambda: self._anybody.get_object(**here, Key=self._key("large"))),
-            "list": _status(lambda: self._anybody.list_objects_v2(**here, MaxKeys=1)),
-            "write": _status(lambda: self._anybody.put_object(**here, Key=self._key("anybody"), Body=b"")),
+            "read": status_of(lambda: self._anybody.get_object(**here, Key=self._place.key("large"))),
+            "list": status_of(lambda: self._anybody.list_objects_v2(**here, MaxKeys=1)),
+            "write": status_of(
+                lambda: self._anybody.put_object(**here, Key=self._place.key("anybody"), Body=b"")
+            ),
         }
 
     def delete(self) -> dict[str, Any]:
         """Delete all that was put, and look for it both ways."""
         for name in self._sent:
-            self._client.delete_object(Bucket=self.bucket, Key=self._key(name))
+            self._client.delete_object(Bucket=self._bucket, Key=self._place.key(name))
         read = [name for name in self._sent if self._read(name)["got"] is not None]
-        listed = {self._name(entry["Key"]) for entry in self._listed()} & {*self._sent}
+        listed = {self._place.name(entry["Key"]) for entry in self._place.listed(_PAGE)} & {*self._sent}
         return {"deleted": len(self._sent), "still_read": read, "still_listed": sorted(listed)}
-
-    # --- removing ------------------------------------------------------------------------------------
 
     def clean(self, until: float) -> dict[str, Any]:
         """Remove all that may have been made, until ``until`` (monotonic); tells what is left, and why."""
-        errors: list[str] = []
-        left: list[str] = []
-        if self._sent:
-            for act in (self._abort, self._delete_listed, self._delete_versions):
-                _bounded(act, until, errors)
-            _bounded(lambda: map(left.append, map(_key_of, self._listed())), until, errors)
-        if self._made:
-            _bounded(self._remove_bucket, until, errors)
-        return {"left": left[:_PAGE], "left_count": len(left), "errors": errors}
-
-    def _abort(self) -> Iterator[object]:
-        """Give up uploads that were not completed. One that was is unknown by now."""
-        for upload in self._uploads:
-            where = {"Bucket": self.bucket, "Key": self._key(_MULTIPART), "UploadId": upload}
-            yield _unless_absent(partial(self._client.abort_multipart_upload, **where))
-
-    def _delete_listed(self) -> Iterator[object]:
-        for key in {*map(self._key, self._sent), *map(_key_of, self._listed())}:
-            yield self._client.delete_object(Bucket=self.bucket, Key=key)
-
-    def _delete_versions(self) -> Iterator[object]:
-        """Remove each version: where a bucket keeps them, deleting only hides. Not every store does."""
-        pages = self._client.get_paginator("list_object_versions")
-        try:
-            found = list(pages.paginate(Bucket=self.bucket, Prefix=self.prefix))
-        except ClientError:
-            return
-        for one in (one for page in found for kind in _KEPT for one in page.get(kind, ())):
-            named = {"Bucket": self.bucket, "Key": one["Key"], "VersionId": one["VersionId"]}
-            yield self._client.delete_object(**named)
-
-    def _remove_bucket(self) -> Iterator[object]:
-        """Remove the bucket that was made; one that could not be made is not there."""
-        yield _unless_absent(lambda: self._client.delete_bucket(Bucket=self.bucket))
+        return self._place.clean(until)
 
     # --- objects -------------------------------------------------------------------------------------
 
@@ -193,107 +144,28 @@ class Trial:
         return {**_NAMES, **_SMALL}
 
     def _content(self, name: str, size: int) -> bytes:
-        return hashlib.shake_128(f"{self.prefix}/{name}".encode()).digest(size)
-
-    def _key(self, name: str) -> str:
-        return f"{self.prefix}/{name}"
-
-    def _name(self, key: str) -> str:
-        return key.removeprefix(f"{self.prefix}/")
+        return hashlib.shake_128(f"{self._place.prefix}/{name}".encode()).digest(size)
 
     def _put(self, name: str, content: bytes) -> dict[str, Any]:
         self._sent[name] = content  # before it is sent: what is cut may have come through
-        told = self._client.put_object(Bucket=self.bucket, Key=self._key(name), Body=content)
+        told = self._client.put_object(Bucket=self._bucket, Key=self._place.key(name), Body=content)
         return {"sent": _sum(content), "size": len(content), "etag": told.get("ETag", "")}
 
     def _read(self, name: str, **how: str) -> dict[str, Any]:
         """Read an object; one that is not there has no sum."""
-        where = {"Bucket": self.bucket, "Key": self._key(name)}
-        told: Any = _unless_absent(lambda: self._client.get_object(**where, **how))
+        where = {"Bucket": self._bucket, "Key": self._place.key(name)}
+        told: Any = unless_absent(lambda: self._client.get_object(**where, **how))
         if told is None:
             return {"got": None}
         content = told["Body"].read()
         return {"got": _sum(content), "size": len(content), "etag": told.get("ETag", "")}
 
     def _look(self, name: str) -> dict[str, Any]:
-        where = {"Bucket": self.bucket, "Key": self._key(name)}
-        told: Any = _unless_absent(lambda: self._client.head_object(**where))
+        where = {"Bucket": self._bucket, "Key": self._place.key(name)}
+        told: Any = unless_absent(lambda: self._client.head_object(**where))
         return (
             {"size": None} if told is None else {"size": told["ContentLength"], "etag": told.get("ETag", "")}
         )
-
-    def _listed(self) -> Iterator[dict[str, Any]]:
-        pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=self.prefix, PaginationConfig={"PageSize": _PAGE}
-        )
-        return (entry for page in pages for entry in page.get("Contents", ()))
-
-
-def _client(s3: S3, signature: Any, **keys: str) -> Any:
-    """Give a client that speaks as old stores understand: newer checksums only where they are required."""
-    config = Config(
-        signature_version=signature,
-        s3={"addressing_style": s3.addressing},
-        connect_timeout=_CONNECT_S,
-        read_timeout=_READ_S,
-        retries={"total_max_attempts": 2, "mode": "standard"},
-        request_checksum_calculation="when_required",
-        response_checksum_validation="when_required",
-    )
-    region = s3.region or "us-east-1"
-    session = boto3.session.Session(region_name=region, **keys)
-    return session.client("s3", endpoint_url=s3.endpoint, config=config)
-
-
-def _bounded(act: Callable[[], Iterator[object]], until: float, errors: list[str]) -> None:
-    """Do one request after the other while there is time; what went wrong is noted, and nothing stops it."""
-    try:
-        for _ in act():
-            if time.monotonic() > until:
-                errors.append("no time was left to remove the rest")
-                return
-    except ERRORS as error:
-        errors.append(words_of(error))
-
-
-def _key_of(entry: Mapping[str, Any]) -> str:
-    return str(entry["Key"])
-
-
-def _unless_absent(request: Callable[[], object]) -> object:
-    """Send a request; that what it removes is not there is no error."""
-    try:
-        return request()
-    except ClientError as error:
-        if _http(error) == _ABSENT:
-            return None
-        raise
-
-
-def kind_of(error: Exception) -> str:
-    """Tell in which of the recording's words the store, or the way to it, refused."""
-    if isinstance(error, (ConnectTimeoutError, ReadTimeoutError)):
-        return "timed_out"
-    return "denied" if isinstance(error, ClientError) and _http(error) in (401, 403) else "failed"
-
-
-def words_of(error: Exception) -> str:
-    """Say what went wrong in one line, e.g. ``PutObject: InvalidAccessKeyId (HTTP 403)``."""
-    if isinstance(error, ClientError):
-        told = error.response.get("Error", {})
-        return f"{error.operation_name}: {told.get('Code', 'an error without a code')} (HTTP {_http(error)})"
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
-
-
-def _http(error: ClientError) -> int:
-    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-
-
-def _status(request: Callable[[], Mapping[str, Any]]) -> int:
-    try:
-        return int(request()["ResponseMetadata"]["HTTPStatusCode"])
-    except ClientError as error:
-        return _http(error)
 
 
 def _sum(content: bytes) -> str:

@@ -11,8 +11,7 @@ from gpuassay.evidence.item import Item
 from gpuassay.facts.slurm_trial import KILLED, LOOK, KilledTrial
 from gpuassay.measure.slurm_job import place
 from gpuassay.target import TargetError
-from gpuassay.target.slurm import PREFIX
-from gpuassay.target.slurm_client import Client
+from gpuassay.target.slurm_client import PREFIX, Client
 from gpuassay.target.slurm_plan import Planner
 
 if TYPE_CHECKING:

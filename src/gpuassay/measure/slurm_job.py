@@ -12,8 +12,8 @@ from gpuassay.evidence.item import Item
 from gpuassay.facts.slurm_trial import ACCOUNT, JOB, START, STATUS, JobTrial
 from gpuassay.judge.fact import Read
 from gpuassay.target import TargetError
-from gpuassay.target.slurm import BUSY, PREFIX
-from gpuassay.target.slurm_client import Client
+from gpuassay.target.slurm import BUSY
+from gpuassay.target.slurm_client import PREFIX, Client
 from gpuassay.target.slurm_plan import Planner, Visit
 
 if TYPE_CHECKING:
@@ -88,9 +88,14 @@ def _tried(client: Client, planner: Planner, nodes: Sequence[str], deadline_s: f
         (line[4:] for line in job.out.decode(errors="replace").splitlines() if line[:4] == "job="), ""
     )
     if number.isdecimal():
-        look = ("squeue", "--noheader", "--states=all", f"--jobs={number}", "--format=%S")
-        yield replace(client.run("env", "SLURM_TIME_FORMAT=%s", *look), id=START)
+        yield replace(place_found(client, number), id=START)
         yield _record(client, number, until)
+
+
+def place_found(client: Client, number: str) -> Item:
+    """Ask when a job was given its place, in seconds since 1970."""
+    look = ("squeue", "--noheader", "--states=all", f"--jobs={number}", "--format=%S")
+    return client.run("env", "SLURM_TIME_FORMAT=%s", *look)
 
 
 def _record(client: Client, number: str, until: float) -> Item:

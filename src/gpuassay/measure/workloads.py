@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuassay.judge.fact import Read, Unread
 from gpuassay.measure import figures
+from gpuassay.measure.agents import Agents
+from gpuassay.measure.checkpoints import Checkpoints
 from gpuassay.measure.collectives import Collectives
-from gpuassay.measure.ranks import Measured, join
+from gpuassay.measure.lifecycles import Lifecycle
+from gpuassay.measure.perftest import Perftest
+from gpuassay.measure.ranks import Line, Measured, join
+from gpuassay.measure.training import Training
+from gpuassay.measure.two_racks import TwoRacks
 from gpuassay.measure.work import gemm, grouped, memory
 
 if TYPE_CHECKING:
@@ -19,10 +26,6 @@ if TYPE_CHECKING:
     from gpuassay.facts.record import Record
     from gpuassay.judge.fact import Fact, Scalar
     from gpuassay.measure.figures import Case
-
-# Reasons for which NVML says that clocks are held down, beside the power limit, which is rightly reached
-# under load: hardware slowdown 0x8, software thermal 0x20, hardware thermal 0x40, power brake 0x80.
-_UNDUE = 0x8 | 0x20 | 0x40 | 0x80
 
 
 class GemmGpu(Measured):
@@ -34,7 +37,7 @@ class GemmGpu(Measured):
         found = figures.best(self.cases)
         if isinstance(found, Unread) or not (capped := self._capped):
             return found
-        return Read(found.value, found.evidence, f"{found.note}; {capped}")
+        return replace(found, note=f"{found.note}; {capped}")
 
     @property
     def node_median_tflops(self) -> Fact[float]:
@@ -54,9 +57,24 @@ class GemmGpu(Measured):
         masks = [sample["held_by"] for sample in self.samples if type(sample.get("held_by")) is int]
         if not masks:
             return Unread("unsupported", "nothing tells what holds its clocks", self.told.evidence)
-        held = [mask for mask in masks if mask & _UNDUE]
+        held = [mask for mask in masks if mask & figures.UNDUE]
         note = f"reasons {max(held):#x} in {len(held)} of {len(masks)} samples" if held else ""
         return Read(len(held) / len(masks), self.told.evidence, note)
+
+    @property
+    def clock_mhz(self) -> Fact[Line]:
+        """Its clock over time."""
+        return self.over_time("sm_mhz")
+
+    @property
+    def power_w(self) -> Fact[Line]:
+        """What it drew over time."""
+        return self.over_time("power_w")
+
+    @property
+    def celsius(self) -> Fact[Line]:
+        """How hot it was over time."""
+        return self.over_time("celsius")
 
     @property
     def _capped(self) -> str:
@@ -107,6 +125,7 @@ class GroupedCase:
 
     at: Mapping[str, str]
     of_dense: Fact[float]
+    tflops: Fact[float]
     gbps: Fact[float]
     wrong: Fact[int]
 
@@ -119,7 +138,13 @@ class GroupedGpu(Measured):
         """All grouped products; the first case is the dense one that they are compared with."""
         dense, *others = self.cases
         return tuple(
-            GroupedCase(_at(case.case), figures.ratio(case.tflops, dense.tflops), case.gbps, case.wrong)
+            GroupedCase(
+                _at(case.case),
+                figures.ratio(case.tflops, dense.tflops),
+                case.tflops,
+                case.gbps,
+                case.wrong,
+            )
             for case in others
         )
 
@@ -140,6 +165,8 @@ class Workload:
 
     together: ClassVar[bool] = False
     """Whether ranks of different nodes work with each other."""
+    one_rank: ClassVar[bool] = False
+    """Whether a node has one rank, however many GPUs it has."""
 
     def order(self, args: Mapping[str, Scalar], nodes: Sequence[Node] = ()) -> dict[str, Any]:  # noqa: ARG002 - as all workloads
         """Give what a rank is told to do."""
@@ -156,26 +183,44 @@ class Workload:
         return {"workload": self.name, "method": self.method, "args": dict(args)}
 
     def subjects(
-        self, nodes: Sequence[Node], args: Mapping[str, Scalar], told: Mapping[str, Sequence[Record]]
+        self,
+        nodes: Sequence[Node],
+        args: Mapping[str, Scalar],
+        told: Mapping[str, Sequence[Record]],
+        again: Mapping[str, Sequence[Record]] = MappingProxyType({}),
     ) -> list[Any]:
-        """Read what the ranks of all nodes printed: a subject for each GPU."""
-        return [gpu for node in nodes for gpu in self.read(node, args, told[node.name])]
+        """Read what the ranks of all nodes printed: a subject for each GPU; ``again`` of a second run."""
+        return [gpu for node in nodes for gpu in self.read(node, args, told[node.name], again.get(node.name))]
 
-    def read(self, node: Node, args: Mapping[str, Scalar], told: Sequence[Record]) -> Sequence[Measured]:
+    def read(
+        self,
+        node: Node,
+        args: Mapping[str, Scalar],
+        told: Sequence[Record],
+        again: Sequence[Record] | None = None,
+    ) -> Sequence[Measured]:
         """Read what the ranks of a node printed: a subject for each of its GPUs."""
         expected = self.cases(args)
         gpus: list[Measured] = []
-        for gpu, record in join(node, told):
+        seconds = [record for _, record in join(node, again)] if again else None
+        for number, (gpu, record) in enumerate(join(node, told)):
             where = gpu.where if gpu else f"{node.name}/cpu"
             models = gpu.models if gpu else ()
-            gpus.append(self.subject(node.name, where, models, record, expected, args, gpu, gpus))
+            last, first = (seconds[number], record) if seconds else (record, None)
+            gpus.append(self.subject(node.name, where, models, last, expected, args, gpu, gpus, first))
         return gpus
 
 
-WORKLOADS: Mapping[str, Workload | Collectives] = {
+WORKLOADS: Mapping[str, Workload | Agents | Checkpoints | Collectives | Lifecycle | Perftest | Training] = {
     one.name: one
     for one in (
+        Agents(),
+        Checkpoints(),
         Collectives(),
+        TwoRacks(),
+        Lifecycle(),
+        Perftest(),
+        Training(),
         Workload("gemm", gemm.METHOD, gemm.cases, GemmGpu),
         Workload("memory", memory.METHOD, memory.cases, MemoryGpu),
         Workload("grouped", grouped.METHOD, grouped.cases, GroupedGpu),

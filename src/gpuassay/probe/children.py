@@ -212,12 +212,12 @@ def attend(children: Sequence[Child], enough: Callable[[], bool], until: float) 
     return True
 
 
-def end(children: Sequence[Child]) -> None:
+def end(children: Sequence[Child], term_grace_s: float = TERM_GRACE_S) -> None:
     """End them and what they started, all at once: TERM, KILL, and past that leave them behind."""
     children = [child for child in children if not child.ended]
     for child in children:
         child.ended = True
-    for number, grace_s in ((signal.SIGTERM, TERM_GRACE_S), (signal.SIGKILL, KILL_GRACE_S)):
+    for number, grace_s in ((signal.SIGTERM, term_grace_s), (signal.SIGKILL, KILL_GRACE_S)):
         alive = [child for child in children if not child.exited()]
         for child in alive:
             child.signal(number)

@@ -212,6 +212,17 @@ QUESTIONS = (
         deadline_s=10,
     ),
     Question(
+        id="lldp",
+        how="command",
+        what=("lldpcli", "-f", "json0", "show", "neighbors", "details"),
+        purpose="Asks this node's own LLDP daemon, where there is one, to which switch and port each"
+        " interface leads, and how large a frame that takes; leaves out all addresses.",
+        deadline_s=10,
+        cap=1 * MIB,
+        privilege="root or the daemon's group",
+        hide=r'(?<=")([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){2,})(?=")',
+    ),
+    Question(
         id="gpudirect",
         how="tree",
         what=("/sys/module",),

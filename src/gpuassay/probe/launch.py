@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from gpuassay.probe import commands, nccl
 from gpuassay.probe.answer import Answer, kind_of, words_of
@@ -26,9 +26,16 @@ if TYPE_CHECKING:
 DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 """The names by which a scheduler tells a job its GPUs: ranks are passed on what the launcher was told."""
 
+MODULES = "PYTHONPATH"
+"""The name by which an environment module of the site brings torch and its like to a Python."""
+
 PYTHON = "{python}"
 """In the command of a job: the Python that runs the launcher, which is the one that the site names."""
 
+HEARD = "heard"
+"""How the items begin that hold lines of a rank that still runs; its number follows."""
+
+_CLEANING_S = 10.0  # for what ranks leave behind to end by itself: some of it removes files
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
@@ -43,11 +50,13 @@ class Rank(NamedTuple):
 def main(job: dict[str, Any]) -> int:
     """Run this node's part of a job; 1 if nobody waited for the end.
 
-    ``job`` has ``argv``, ``ranks``, ``environment``, ``deadline_s``, ``cap`` (of the output, in bytes) and
-    ``feed`` (for the standard input of each, in Base64); and the node's place in it: ``group_rank``,
-    ``world_size``, ``master_addr`` and ``master_port``.
+    ``job`` has ``argv``, ``ranks``, ``environment``, ``deadline_s``, ``grace_s``, ``cap`` (of the output, in
+    bytes), ``feed`` (for the standard input of each, in Base64), ``leaves``, and ``heard``: whether each line
+    is sent as soon as a rank has printed it, beside the item at its end. And the node's place in it:
+    ``group_rank``, ``world_size``, ``master_addr`` and ``master_port``.
     """
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what a rank leaves behind becomes ours to end
+    if not job["leaves"]:
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what a rank leaves behind becomes ours to end
     return send_all(run(job))
 
 
@@ -63,15 +72,19 @@ def run(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 ranks.append(Rank(local, question, child))
             except OSError as error:  # no process can be started
                 yield _item(question, local, Answer(status=kind_of(error), why=words_of(error)), begin)
+        heard = _Heard() if job["heard"] else None
         while ranks:
-            over, in_time = _first(ranks, begin + job["deadline_s"])
-            end([rank.child for rank in over])
+            over, in_time = _first(ranks, begin + job["deadline_s"], heard)
+            for local, question, lines in heard.take(ranks) if heard else ():
+                yield {**_item(question, local, Answer(out=lines), begin), "id": f"{HEARD}{local}"}
+            end([rank.child for rank in over], job["grace_s"])
             ranks = [rank for rank in ranks if rank not in over]
             for local, question, child in over:
                 yield _item(question, local, commands.answer(question, child, in_time), begin)
     finally:
-        end([rank.child for rank in ranks])
-        _end_orphans()
+        end([rank.child for rank in ranks], job["grace_s"])
+        if not job["leaves"]:
+            _end_orphans()
 
 
 def _question(job: Mapping[str, Any], local: int) -> Question:
@@ -80,9 +93,36 @@ def _question(job: Mapping[str, Any], local: int) -> Question:
     return Question(f"rank{local}", "command", argv, "", deadline_s=deadline_s, cap=cap)
 
 
-def _first(ranks: list[Rank], until: float) -> tuple[list[Rank], bool]:
-    """Wait until some have ended and give those; or all at ``until``, and False. Raises Stop."""
-    in_time = attend([rank.child for rank in ranks], lambda: any(map(_exited, ranks)), until)
+class _Heard:
+    """What ranks have printed and was not sent on yet."""
+
+    def __init__(self) -> None:
+        self._sent: dict[int, int] = {}
+
+    def new(self, rank: Rank) -> bool:
+        """Tell whether a whole line has come since."""
+        return rank.child.out.data.find(b"\n", self._sent.get(rank.local, 0)) >= 0
+
+    def take(self, ranks: list[Rank]) -> Iterator[tuple[int, Question, bytes]]:
+        """Give the whole lines of each that have come since."""
+        for local, question, child in ranks:
+            begin = self._sent.get(local, 0)
+            end_of_last = child.out.data.rfind(b"\n") + 1
+            if end_of_last > begin:
+                self._sent[local] = end_of_last
+                yield local, question, bytes(child.out.data[begin:end_of_last])
+
+
+def _first(ranks: list[Rank], until: float, heard: Optional[_Heard] = None) -> tuple[list[Rank], bool]:
+    """Wait until some have ended, or said a line that is heard, and give those that have ended.
+
+    Or all at ``until``, and False. Raises Stop.
+    """
+
+    def enough() -> bool:
+        return any(_exited(rank) or (heard is not None and heard.new(rank)) for rank in ranks)
+
+    in_time = attend([rank.child for rank in ranks], enough, until)
     return [rank for rank in ranks if not in_time or _exited(rank)], in_time
 
 
@@ -92,6 +132,7 @@ def environment(job: Mapping[str, Any], local: int) -> dict[str, str]:
         **commands.environment(os.environ),
         **nccl.settings(os.environ),
         **devices(os.environ),
+        **({MODULES: os.environ[MODULES]} if MODULES in os.environ else {}),
         **job["environment"],
         "RANK": str(job["group_rank"] * job["ranks"] + local),
         "LOCAL_RANK": str(local),
@@ -123,11 +164,14 @@ def _item(question: Question, local: int, said: Answer, begin: float) -> dict[st
 
 
 def _end_orphans() -> None:
-    """Kill what ranks started in sessions of its own, generation by generation."""
-    until = time.monotonic() + KILL_GRACE_S
-    while time.monotonic() < until:
+    """End what ranks started in sessions of its own, generation by generation.
+
+    Told first, so that what cleans up behind a rank that was killed can do so.
+    """
+    begin = time.monotonic()
+    while (since := time.monotonic() - begin) < _CLEANING_S + KILL_GRACE_S:
         for pid in _children():
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGTERM if since < _CLEANING_S else signal.SIGKILL)
         try:
             gone, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:

@@ -20,6 +20,7 @@ from gpuassay.probe.children import Child, Lost, send
 from gpuassay.probe.files import entries, head
 from gpuassay.probe.localfiles import space
 from gpuassay.probe.mountinfo import LOCAL, TABLE, Mount, mounted
+from gpuassay.probe.quotas import quota
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -192,7 +193,7 @@ def _asked(mount: Mount, dead: Collection[str]) -> dict[str, Any]:
             **space(mount.place),
             "inode": os.stat(mount.place).st_ino,
             "writable_for_us": os.access(mount.place, os.W_OK),
-            **({} if mount.type in LOCAL else _snapshots(mount.place)),
+            **({} if mount.type in LOCAL else {**_snapshots(mount.place), **quota(mount.type, mount.place)}),
         }
     except OSError as error:
         return unread_because(error)

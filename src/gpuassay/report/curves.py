@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SIZE = "size"
 WIDTH, HEIGHT = 380.0, 170.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 8.0, 8.0, 22.0
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 8.0, 8.0, 22.0
 _UNITS = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
 _MOST_LABELS, _LABEL_WIDTH = 5, 70.0
 _FEWEST = 2  # points of a curve
@@ -100,11 +100,11 @@ def _curve(
 
     def across(size: float) -> float:
         share = (size - first) / (last - first) if last > first else 0.5
-        return round(_LEFT + (WIDTH - _LEFT - _RIGHT) * share, 1)
+        return round(LEFT + (WIDTH - LEFT - RIGHT) * share, 1)
 
     def up(value: float) -> float:
         share = (math.log10(value) - low) / max(1, high - low)
-        return round(HEIGHT - _BOTTOM - (HEIGHT - _BOTTOM - _TOP) * share, 1)
+        return round(HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * share, 1)
 
     marks = [
         Mark(across(one.size), up(one.value), one.verdict, f"{one.at}: {one.value:.4g}") for one in points
@@ -114,9 +114,9 @@ def _curve(
         name,
         metric,
         marks,
-        line=_joined((mark.x, mark.y) for mark in marks),
+        line=polyline((mark.x, mark.y) for mark in marks),
         limits={
-            level: _joined((across(size), up(value)) for size, value in line)
+            level: polyline((across(size), up(value)) for size, value in line)
             for level, line in limits.items()
             if line
         },
@@ -132,7 +132,8 @@ def _labels(every: Sequence[Label]) -> list[Label]:
     return [*(one for one in every[:-1:step] if last.place - one.place > _LABEL_WIDTH), last]
 
 
-def _joined(places: Iterator[tuple[float, float]]) -> str:
+def polyline(places: Iterator[tuple[float, float]]) -> str:
+    """Write places in a picture as SVG's polyline takes them."""
     return " ".join(f"{x},{y}" for x, y in places)
 
 

@@ -52,10 +52,17 @@ class HeatMap:
     columns: Sequence[Column]
     blocks: Sequence[tuple[str, Sequence[Line]]]
 
+    @property
+    def troubled(self) -> Sequence[tuple[str, Sequence[Line]]]:
+        """The lines of checks that found something: what passed everywhere shows no difference."""
+        kept = ((name, [line for line in block if _tells(line)]) for name, block in self.blocks)
+        return [(name, lines) for name, lines in kept if lines]
+
 
 def heat_map(results: Results) -> HeatMap:
-    """Lay the checks of a results document out over its nodes."""
-    listed = sorted(results["checks"].items(), key=lambda item: (item[1]["category"], natural(item[0])))
+    """Lay the checks of a results document out over its nodes; those that do not apply are no part of it."""
+    applying = [item for item in results["checks"].items() if item[1]["verdict"] != "skip"]
+    listed = sorted(applying, key=lambda item: (item[1]["category"], natural(item[0])))
     columns = _columns([_by_node(check) for _, check in listed])
     lines = [
         Line(check_id, check, tuple(column.cells[index] for column in columns))
@@ -63,6 +70,10 @@ def heat_map(results: Results) -> HeatMap:
     ]
     blocks = [(name, list(block)) for name, block in groupby(lines, key=lambda line: line.check["category"])]
     return HeatMap(columns, blocks)
+
+
+def _tells(line: Line) -> bool:
+    return line.check["verdict"] in words.FINDINGS
 
 
 def _by_node(check: Check) -> Mapping[str, str]:

@@ -49,6 +49,13 @@ def _of_suite(results: Results) -> Iterable[tuple[str, str]]:
     yield "recording", recording["digest"]
     if results["earlier"]:
         yield "earlier", results["earlier"]["digest"]
+    if "plan" in results:
+        yield "plan", results["plan"]["sha256"]
+    if "sla" in results:
+        yield "sla", results["sla"]["name"]
+        yield "sla.digest", results["sla"]["digest"]
+        yield "sla.outcome", results["sla"]["outcome"]
+        yield from ((f"sla.{one['term']}", one["outcome"]) for one in results["sla"]["terms"])
     yield "suite.version", results["suite"]["version"]
     yield "suite.thresholds", results["suite"]["thresholds"]
     for stamp in results["stamps"]:

@@ -28,6 +28,17 @@ def nodes(where: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for head in heads for name in _unfold(head)))
 
 
+def each(where: str) -> tuple[str, ...]:
+    """List every place of a folded one: ``gpu[1-2]/gpu[0-1]`` is four."""
+    parts = [piece.partition("/") for piece in pieces(where)]
+    return tuple(
+        f"{name}{slash}{part}"
+        for head, slash, tail in parts
+        for name in _unfold(head)
+        for part in _unfold(tail)
+    )
+
+
 def _unfold(head: str) -> tuple[str, ...]:
     if "[" not in head:
         return (head,)

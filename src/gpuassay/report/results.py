@@ -14,7 +14,9 @@ from gpuassay.judge.catalog import TierRule
 from gpuassay.judge.coverage import CheckCoverage, Nodes, cover
 from gpuassay.judge.tier import Standing, award
 from gpuassay.judge.verdict import Verdict
+from gpuassay.report.contracted import CONTRACTED, NOT_RUN, ORDER, contracted
 from gpuassay.report.fold import fold, natural
+from gpuassay.sla.run import hold, missed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
 Document: TypeAlias = dict[str, Any]
 
 SCHEMA = 1
-CONTRACTED = "fleet.contracted"
-NOT_RUN = "not_run"
-_ORDER = ("fail", "error", "unseen", NOT_RUN, "warn", "pass", "skip")
 
 
 def outcome(result: CheckResult, *, over: str) -> Document:
@@ -61,7 +60,7 @@ def failed_outcome(reason: str) -> Document:
 
 def graver(one: Document, other: Document) -> Document:
     """Choose the worse of two outcomes of one check; of alike ones the first."""
-    return min(one, other, key=lambda found: _ORDER.index(found["verdict"]))
+    return min(one, other, key=lambda found: ORDER.index(found["verdict"]))
 
 
 def not_run_outcome(reason: str) -> Document:
@@ -112,9 +111,7 @@ def observations(rows: Iterable[Row]) -> list[Document]:
         )
         groups[key].append(row)
     folded = [_observation(group) for group in groups.values()]
-    return sorted(
-        folded, key=lambda row: (_ORDER.index(row["verdict"]), row["metric"], natural(row["where"]))
-    )
+    return sorted(folded, key=lambda row: (ORDER.index(row["verdict"]), row["metric"], natural(row["where"])))
 
 
 def assemble(context: Mapping[str, Any], outcomes: Mapping[str, Document], *, cut: str = "") -> Document:
@@ -123,18 +120,24 @@ def assemble(context: Mapping[str, Any], outcomes: Mapping[str, Document], *, cu
     ``context`` is what the journal's first line holds; a check that ``outcomes`` lacks was not run:
     ``cut`` says why the run ended early, if it did.
     """
-    blank = {"verdict": NOT_RUN, "reason": cut or "not selected", "applicable": True, "cells": [0, 0]}
+    why = cut or "not selected for this run"
+    blank = {"verdict": NOT_RUN, "reason": why, "applicable": True, "cells": [0, 0]}
     found: dict[str, Document] = {check: outcomes.get(check, blank) for check in context["checks"]}
     described = dict(context["checks"])
     if any(pool["contracted"] is not None for pool in context["pools"]):
-        found[CONTRACTED] = _contracted(context["pools"], described, found)
-        described[CONTRACTED] = _CONTRACTED_CHECK
-    checks = {check: _check(described[check], found[check]) for check in sorted(found)}
+        described[CONTRACTED], found[CONTRACTED] = contracted(context["pools"], described, found)
+    placement = context.get("placement")  # journals of older versions have neither this nor "earlier"
+    limits = placement["limits"] if placement else ""
+    checks = {check: _check(described[check], found[check], limits) for check in sorted(found)}
+    tier = _tier(context, described, found)
     return {
         "schema": SCHEMA,
         **{key: context[key] for key in ("suite", "recording", "target", "profile", "stamps")},
-        "earlier": context.get("earlier"),  # journals of older versions have none
-        "tier": _tier(context, described, found),
+        "earlier": context.get("earlier"),
+        "placement": placement,
+        **({"plan": context["plan"]} if context.get("plan") else {}),
+        "tier": tier,
+        **({"sla": hold(context["sla"], context, tier, checks)} if context.get("sla") else {}),
         "coverage": cover(Nodes(**context["nodes"]), map(_coverage, found.values())).document(),
         "out_of_service": context["out_of_service"],
         "return_list": _return_list(found),
@@ -145,8 +148,10 @@ def assemble(context: Mapping[str, Any], outcomes: Mapping[str, Document], *, cu
 
 
 def is_red(results: Mapping[str, Any]) -> bool:
-    """Tell whether results make a run fail: any fail, and any error."""
-    return any(check["verdict"] in ("fail", "error") for check in results["checks"].values())
+    """Tell whether results make a run fail: any fail, any error, and a service level that is missed."""
+    return missed(results) or any(
+        check["verdict"] in ("fail", "error") for check in results["checks"].values()
+    )
 
 
 def _word(verdict: Verdict | None) -> str:
@@ -174,6 +179,8 @@ def _observation(group: Sequence[Row]) -> Document:
         "provisional": first.provisional,
         "waived": first.waived.reason if first.waived else "",
         "caps": "gold" if first.caps_at_gold else "",
+        "note": first.note,
+        "spread": round(max(row.spread or 0.0 for row in group), 5),
     }
     return document | {key: mark for key, mark in marks.items() if mark}
 
@@ -183,9 +190,13 @@ def _finite(value: object) -> object:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _check(described: Mapping[str, Any], found: Mapping[str, Any]) -> Document:
+def _check(described: Mapping[str, Any], found: Mapping[str, Any], placed: str) -> Document:
+    """Write a check; what was measured between nodes carries what their placement keeps it from saying."""
     shown = {key: found.get(key, empty) for key, empty in (("counts", {}), ("observations", []))}
-    return {"verdict": found["verdict"], "reason": found["reason"], **described, **shown}
+    between = described["phase"] == "perf" and described["category"] == "networking"
+    kept = {key: found[key] for key in ("series", "trials") if found.get(key)}
+    limited = {"placement": placed} if placed and between and shown["observations"] else {}
+    return {"verdict": found["verdict"], "reason": found["reason"], **described, **shown, **kept, **limited}
 
 
 def _coverage(found: Mapping[str, Any]) -> CheckCoverage:
@@ -232,71 +243,3 @@ def _waiver(waiver: Mapping[str, Any], found: Mapping[str, Any]) -> Document:
     state = "expired" if waiver["expired"] else "used" if used else "unmatched"
     shown = {key: waiver[key] for key in ("check", "where", "until", "reason")}
     return shown | {"state": state, "rows": used}
-
-
-_CONTRACTED_CHECK: Document = {
-    "category": "reliability",
-    "tier": "bronze",
-    "phase": "audit",
-    "title": "As many healthy nodes as contracted are in service.",
-    "why": "A broken part in one node is the provider's to replace; too few healthy nodes is a breach.",
-    "fix": "Replace or repair the nodes on the return list.",
-    "source": "the site file: pool.contracted",
-    "seat": "tenant",
-    "fault": "design",
-    "over": "cluster",
-    "limits": {"healthy_nodes": "at least pool.contracted"},
-}
-
-
-def _contracted(
-    pools: Iterable[Mapping[str, Any]], described: Document, found: Mapping[str, Document]
-) -> Document:
-    """Judge the union over all checks: healthy nodes in service against the contract of each pool."""
-    component = [own for check, own in found.items() if described[check]["fault"] == "component"]
-    sick = {node for own in component for node in own.get("sick", ())}
-    doubts = [doubt for own in component for doubt in own.get("doubtful", {}).items()]
-    # What did not come as far as single nodes (it was not run, or its process died) leaves all of them open.
-    lost = [own["verdict"] for own in component if not own.get("doubtful")]
-    rest = next((word for word in ("error", NOT_RUN) if word in lost), Verdict.PASS.word)
-    rows = [_contracted_row(pool, sick, doubts, rest) for pool in pools if pool["contracted"] is not None]
-    rows.sort(key=lambda row: _ORDER.index(row["verdict"]))
-    return {
-        "verdict": rows[0]["verdict"],
-        "reason": "; ".join(row["reason"] for row in rows if row["verdict"] == rows[0]["verdict"]),
-        "counts": dict(Counter(row["verdict"] for row in rows)),
-        "observations": rows,
-        "applicable": True,
-        "cells": [len(rows), sum(row["verdict"] in ("pass", "fail") for row in rows)],
-    }
-
-
-def _contracted_row(
-    pool: Mapping[str, Any], sick: set[str], doubts: Sequence[tuple[str, str]], rest: str
-) -> Document:
-    in_service, contracted = set(pool["in_service"]), pool["contracted"]
-    proven = in_service - sick
-    verdict = Verdict.FAIL.word if len(proven) < contracted else ""
-    # A silent node is in doubt, also where it was declared to have nothing that a check looks at.
-    doubts = [*doubts, *((node, "error") for node in pool["silent"])]
-    for word in ("error", "unseen", NOT_RUN):
-        proven -= {node for node, doubt in doubts if doubt == word}
-        verdict = verdict or (word if len(proven) < contracted else "")
-    verdict = verdict or rest
-    reason = f"pool {pool['name']}: {len(proven)} of {len(in_service)} nodes in service are healthy"
-    reason += f", {contracted} contracted"
-    if unsure := len(in_service - sick - proven):
-        reason += f"; {unsure} were not fully judged"
-    if verdict in (NOT_RUN, "error") and verdict == rest:
-        reason += "; not every check of a component was run"
-    return {
-        "where": fold(pool["in_service"]),
-        "count": 1,
-        "at": {},
-        "metric": "healthy_nodes",
-        "value": len(proven),
-        "reference": contracted,
-        "verdict": verdict,
-        "reason": reason,
-        "evidence": "",
-    }

@@ -59,6 +59,7 @@ class _Point:
     where: str
     share: float
     verdict: str
+    note: str
 
 
 def strips(results: Results) -> list[Strip]:
@@ -96,14 +97,16 @@ def _strip(check_id: str, metric: str, check: Check, bounds: Mapping[str, float]
             round(step * (place + 0.5), 1),
             height(point.share),
             point.verdict,
-            f"{shorten(point.where)}: {point.share:.3f}",
+            f"{shorten(point.where)}: {point.share:.3f}{point.note and f' ({point.note})'}",
         )
         for place, point in enumerate(shown)
     ]
     lines = [Line(height(share), level, f"{share:.2f}") for level, share in levels.items()]
     provisional = any(row.get("provisional") for row in rows)
     radius = round(max(1.0, min(4.0, 0.4 * step)), 1)
-    return Strip(check_id, metric, marks, lines, _summary(points), radius, bundled, provisional)
+    return Strip(
+        check_id, metric, marks, lines, _summary(points) + _spread(rows), radius, bundled, provisional
+    )
 
 
 def _points(row: Mapping[str, object]) -> Iterator[_Point]:
@@ -113,7 +116,7 @@ def _points(row: Mapping[str, object]) -> Iterator[_Point]:
         return
     # GPUs with the very same value are folded into one row, and stand as one mark for each term of it.
     for piece in pieces(str(row["where"])):
-        yield _Point(piece, value / reference, str(row["verdict"]))
+        yield _Point(piece, value / reference, str(row["verdict"]), str(row.get("note", "")))
 
 
 def _summary(points: Sequence[_Point]) -> str:
@@ -124,3 +127,11 @@ def _summary(points: Sequence[_Point]) -> str:
         f"{words.plural(len(points), 'GPU')}: median {middle:.3f}, "
         f"slowest {slowest.share:.3f} ({shorten(slowest.where)})"
     )
+
+
+def _spread(rows: Sequence[Mapping[str, object]]) -> str:
+    """Say how far the repeats of a figure lie apart, and how many figures are those of a second run."""
+    spreads = [spread for row in rows if isinstance(spread := row.get("spread"), float)]
+    again = sum("measured again" in str(row.get("note", "")) for row in rows)
+    said = f"; repeats up to {max(spreads):.1%} apart" if spreads else ""
+    return said + (f"; {again} measured again" if again else "")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from gpuassay.report import view, words
+from gpuassay.report import causes, view, words
 from gpuassay.report.fold import fold
 from gpuassay.report.places import shorten
+from gpuassay.sla.run import summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,13 +64,19 @@ def _section(results: Results) -> Iterator[Line]:
     yield Line(tier["why"])
     yield from _held("not", results, tier["held_by"]["won"])
     yield from _held("out of reach:", results, tier["held_by"]["ceiling"])
+    if "sla" in results:
+        yield from map(Line, summary(results["sla"]))
     for stamp in results["stamps"]:
         yield Line(f"{stamp['stamp'].upper()}: {stamp['why']}", "bold")
     if results["earlier"]:
         yield Line(f"compared with {words.compared(results['earlier'])}")
     yield Line(_coverage(results))
-    for check_id, check in view.with_verdict(results, words.FINDINGS):
-        yield from _finding(check_id, check)
+    if results["placement"]:
+        yield Line(f"placement: {results['placement']['says']}")
+    yield from map(Line, view.repeats(results))
+    for found in causes.findings(results):
+        yield from _finding(found.id, found.check)
+        yield from _others(found)
     yield from _left_to_do(results)
     yield Line("")
     yield Line(words.STATEMENT)
@@ -100,14 +108,23 @@ def _finding(check_id: str, check: Check) -> Iterator[Line]:
     yield Line("")
     yield Line(f"{verdict.upper():<6} {check_id}", words.VERDICTS[verdict].colour)
     yield Line(f"       {check['title']}")
+    if "placement" in check:
+        yield Line(f"       {check['placement']}")
     yield from (Line(f"       {text}") for text in view.row_lines(check))
     if not check["observations"]:
         yield Line(f"       {check['reason']}")
     yield Line(f"       {': '.join(view.advice(check))}")
 
 
+def _others(found: causes.Finding) -> Iterator[Line]:
+    if not found.others:
+        return
+    why = "for the same cause not judged" if found.unjudged else "most likely of the same cause"
+    yield Line(f"       {why}: {_ids(found.others)}")
+
+
 def _left_to_do(results: Results) -> Iterator[Line]:
-    groups = [f"not run, {reason}: {_ids(checks)}" for reason, checks in view.reasons(results)]
+    groups = [f"not run, {reason}: {_folded(results, checks)}" for reason, checks in view.reasons(results)]
     groups += [f"needs {words.SEATS[seat]}: {_ids(checks)}" for seat, checks in view.seats(results)]
     if results["return_list"]:
         returned = shorten(fold(entry["where"] for entry in results["return_list"]))
@@ -115,6 +132,16 @@ def _left_to_do(results: Results) -> Iterator[Line]:
     if groups:
         yield Line("")
     yield from map(Line, groups)
+
+
+def _folded(results: Results, checks: Sequence[tuple[str, Check]]) -> str:
+    """Name checks; a phase of which all that apply are among them is named as one."""
+    of_phase = Counter(check["phase"] for check in results["checks"].values() if check["verdict"] != "skip")
+    here = Counter(check["phase"] for _, check in checks)
+    whole = [phase for phase, count in here.items() if count == of_phase[phase] > 1]
+    named = [f"all {here[phase]} checks of {phase} that apply" for phase in whole]
+    rest = [pair for pair in checks if pair[1]["phase"] not in whole]
+    return ", ".join([*named, *([_ids(rest)] if rest else [])])
 
 
 def _ids(checks: Sequence[tuple[str, Check]]) -> str:

@@ -10,11 +10,15 @@ from gpuassay.report import words
 from gpuassay.report.places import NAMED, nodes, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Results: TypeAlias = "Mapping[str, Any]"
 Check: TypeAlias = "Mapping[str, Any]"
 Row: TypeAlias = "Mapping[str, Any]"
+
+
+FEW = 3
+"""So many different values of one metric are written out where a check is in order."""
 
 
 class Marked(NamedTuple):
@@ -51,6 +55,14 @@ def tally(results: Results) -> list[tuple[str, int]]:
     return words.tally(counts)
 
 
+def by_category(results: Results) -> list[tuple[str, dict[str, int]]]:
+    """Count the checks of each category by verdict, the categories by name."""
+    found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for check in results["checks"].values():
+        found[check["category"]][check["verdict"]] += 1
+    return sorted(found.items())
+
+
 def offenders(check: Check) -> list[Row]:
     """List the rows that are neither pass nor skip, worst first, in natural order of place.
 
@@ -76,19 +88,42 @@ def _joined(rows: list[Row]) -> Row:
     return {**first, "metric": metrics, "reason": metrics + first["reason"].removeprefix(first["metric"])}
 
 
-def reasons(results: Results) -> list[tuple[str, list[tuple[str, Check]]]]:
-    """Group what was not run by its reason, in order of first appearance."""
+def cause(row: Row) -> str:
+    """Give the reason of a row without the names of its metrics: what kept them all from being judged."""
+    said: str = row["reason"].removeprefix(row["metric"]).removeprefix(":").strip()
+    return said
+
+
+def hindrances(check: Check) -> list[dict[str, str]]:
+    """List what kept a check from being judged, each cause and its evidence once, with the nodes."""
+    found: dict[str, dict[str, str]] = {}
+    for row in offenders(check):
+        said = cause(row)
+        kept = found.setdefault(said, {"where": "", "cause": said, "evidence": row["evidence"]})
+        kept["where"] = ",".join(filter(None, (kept["where"], row["where"])))
+    return list(found.values())
+
+
+def reasons(results: Results, verdict: str = "not_run") -> list[tuple[str, list[tuple[str, Check]]]]:
+    """Group the checks that came out so by their reason, in order of first appearance."""
     grouped: dict[str, list[tuple[str, Check]]] = defaultdict(list)
-    for check_id, check in with_verdict(results, ["not_run"]):
+    for check_id, check in with_verdict(results, [verdict]):
         grouped[check["reason"]].append((check_id, check))
     return list(grouped.items())
+
+
+def phases(checks: Iterable[tuple[str, Check]]) -> str:
+    """Name the phases that checks belong to: ``performance``, ``audit and performance``."""
+    found = {check["phase"] for _, check in checks}
+    return " and ".join(name for phase, name in words.PHASES.items() if phase in found)
 
 
 def seats(results: Results) -> list[tuple[str, list[tuple[str, Check]]]]:
     """Group the checks that have seen less than all of it by the seat from which it can be seen."""
     grouped: dict[str, list[tuple[str, Check]]] = defaultdict(list)
     for check_id, check in ordered(results):
-        if check["verdict"] == "unseen" or check["counts"].get("unseen"):
+        rows = (row for row in check["observations"] if not row.get("provisional"))
+        if check["verdict"] == "unseen" or any(row["verdict"] == "unseen" for row in rows):
             grouped[check["seat"]].append((check_id, check))
     return sorted(grouped.items(), key=lambda pair: list(words.SEATS).index(pair[0]))
 
@@ -133,11 +168,23 @@ def limit(check: Check, row: Row) -> str:
     return "; ".join(filter(None, (said, reference)))
 
 
-def ground(check: Check) -> str:
-    """Say what a check in order rests on: its reason or what was counted, and what it was held to."""
-    limits = "; ".join(f"{metric} {said}" for metric, said in check["limits"].items())
-    held = f"Limits: {limits}" if limits and check["verdict"] == "pass" else ""
-    return ". ".join(filter(None, (check["reason"] or outcome(check), held)))
+def seen(check: Check) -> Iterator[tuple[str, str, str]]:
+    """Say of each metric of a check what was found and what it was held to: name, values, limit."""
+    for metric in check["limits"]:
+        rows = [row for row in check["observations"] if row["metric"] == metric and row["value"] is not None]
+        if rows:
+            yield metric, _values(rows), limit(check, rows[0])
+
+
+def _values(rows: Sequence[Row]) -> str:
+    """Write values as a reader wants them: the one, the few, from the least to the most, or how many."""
+    found = list(dict.fromkeys(words.value(row["value"]) for row in rows))
+    if len(found) <= FEW:
+        return ", ".join(found)
+    numbers = [row["value"] for row in rows]
+    if all(type(number) in (int, float) for number in numbers):
+        return f"{words.value(min(numbers))} to {words.value(max(numbers))}"
+    return f"{len(found)} different values"
 
 
 def advice(check: Check) -> tuple[str, str]:
@@ -178,3 +225,19 @@ def left_over(check: Check, rows: list[Row]) -> str:
     """Count what a report does not list: ``and 812 GPUs more, in 40 rows``."""
     subjects = words.counted(sum(row["count"] for row in rows), check["over"])
     return f"and {subjects} more, in {words.plural(len(rows), 'row')} of results.json"
+
+
+def repeats(results: Results) -> list[str]:
+    """Say in a line how far the repeats of measured figures lie apart, and which were measured again."""
+    rows = [
+        (f"{check_id}, {shorten(row['where'])}", row)
+        for check_id, check in results["checks"].items()
+        for row in check["observations"]
+        if "spread" in row
+    ]
+    if not rows:
+        return []
+    place, widest = max(rows, key=lambda one: one[1]["spread"])
+    again = sum("measured again" in row.get("note", "") for _, row in rows)
+    said = f"repeats of measured figures lie up to {widest['spread']:.1%} apart ({place})"
+    return [said + (f"; {words.plural(again, 'figure')} measured again" if again else "")]

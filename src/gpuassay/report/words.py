@@ -61,7 +61,8 @@ VERDICTS: Mapping[str, Word] = {
     )
 }
 ORDER: Mapping[str, int] = {key: rank for rank, key in enumerate(VERDICTS)}
-FINDINGS = ("fail", "error", "warn", "unseen")
+WRONG = ("fail", "error", "warn")
+FINDINGS = (*WRONG, "unseen")
 IN_ORDER = ("pass", "skip")
 
 TIERS: Mapping[str, str] = {
@@ -72,6 +73,8 @@ TIERS: Mapping[str, str] = {
     "platinum": "Platinum",
 }
 TIER_ORDER: Mapping[str, int] = {key: rank for rank, key in enumerate(TIERS)}
+
+PHASES: Mapping[str, str] = {"audit": "audit", "perf": "performance", "reliability": "reliability"}
 
 STATES: Mapping[str, tuple[str, str]] = {
     "won": ("Won", "Every check of this tier, and of the tiers below it, was judged and holds."),

@@ -17,10 +17,12 @@ from gpuassay.target import TargetError
 from gpuassay.target.kubernetes import Answers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
-    from gpuassay.target import Job, Progress, Results, Target, Writer
+    from gpuassay.target import Bound, Job, Progress, Results, Runs, Target, Writer
     from gpuassay.target.kubernetes import Kubernetes
+    from gpuassay.watch import Eye
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,18 @@ class Both:
         """Run a job through Slurm, which holds the GPUs. Raises TargetError."""
         return self.slurm.run(job, progress)
 
+    def bound(self, nodes: Sequence[str]) -> Bound:
+        """Say what Slurm says. Raises TargetError."""
+        return self.slurm.bound(nodes)
+
+    def hold(self, node: str, seconds: float) -> AbstractContextManager[Runs]:
+        """Hold a node through Slurm, which gives it out. Raises TargetError."""
+        return self.slurm.hold(node, seconds)
+
+    def eyes(self, node: str) -> Sequence[Eye]:
+        """Look at a node through Slurm."""
+        return self.slurm.eyes(node)
+
     def plan(self) -> list[str]:
         """Say what would run where; only reads. Raises TargetError."""
         later = "then, through Kubernetes, those that carry a node of which something is missing, of these:"
@@ -59,6 +73,10 @@ class Both:
     def clean(self) -> list[str]:
         """Remove what earlier runs have left in either, and give what it was. Raises TargetError."""
         return [*self.slurm.clean(), *self.kubernetes.clean()]
+
+    def end(self, name: str) -> list[str]:
+        """Remove what a run that was killed has left in either. Raises TargetError."""
+        return [*self.slurm.end(name), *self.kubernetes.end(name)]
 
     def _carried(self, first: Kept) -> Mapping[str, str]:
         """Name the nodes to ask again, by the machines that carry them.
@@ -140,6 +158,10 @@ class Unheard:
     def left_s(self) -> float:
         """Say how much time is left."""
         return self.progress.left_s()
+
+    def began(self, name: str) -> None:
+        """Pass it on."""
+        self.progress.began(name)
 
     def answered(self, node: str, words: str) -> None:
         """Hear what a node answered last."""

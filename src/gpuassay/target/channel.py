@@ -105,6 +105,7 @@ class Command:
             await asyncio.wait(helpers, timeout=_LAST_WORDS_S)
             for helper in helpers:
                 helper.cancel()
+            close(process)
 
 
 async def _listen(process: Process, deadline_s: float, take: Callable[[bytes], bool]) -> Ending | None:
@@ -146,6 +147,11 @@ async def _end(process: Process) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), _GRACE_S)
             break
+
+
+def close(process: Process) -> None:
+    """Let go of the pipes, which a child of the process may still hold open: asyncio waits for their end."""
+    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - there is no public way
 
 
 def _exit(code: int | None) -> str:

@@ -69,6 +69,10 @@ class Api:
         """Put a question that is written as an object, of which none is made. Raises ApiError."""
         return await self._json("POST", path, body=question, again=True)
 
+    async def dry_run(self, path: str, item: dict[str, Any]) -> dict[str, Any]:
+        """Have an object made up to the last step, and give what it would be. Raises ApiError."""
+        return await self._json("POST", path, query={"dryRun": "All"}, body=item)
+
     async def pages(self, path: str, **query: str | int) -> list[dict[str, Any]]:
         """Read a whole list, page by page; a list that expires in between is begun again. Raises ApiError."""
         for left in reversed(range(_RESTARTS)):

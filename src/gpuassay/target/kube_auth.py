@@ -21,6 +21,7 @@ from lightkube.core.exceptions import ConfigError
 
 from gpuassay.facts.text import brief
 from gpuassay.target import TargetError
+from gpuassay.target.channel import close
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -148,6 +149,7 @@ async def _printed(argv: list[str], environment: dict[str, str]) -> bytes:
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        close(process)
     if process.returncode:
         raise RuntimeError(f"exit {process.returncode}: {err.decode(errors='replace').strip()[-300:]}")
     return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -48,8 +49,8 @@ class Pod:
     """A channel that is a pod. ``objects`` are what it needs, by the path under which each is made.
 
     ``fed`` makes one more of what is to be sent; without it, all pods share what they are fed. ``wait_s``
-    is how long it may wait for its place. ``instead`` is taken where the first way finds what it asks for
-    taken; ``told`` hears of that.
+    is how long it may wait for its place, ``start_s`` how long then for its kubelet. ``instead`` is taken
+    where the first way finds what it asks for taken; ``told`` hears of that.
     """
 
     node: str
@@ -59,6 +60,7 @@ class Pod:
     instead: Pod | None = None
     told: Callable[[str, str], None] = lambda _node, _why: None
     fed: Callable[[bytes], dict[str, dict[str, Any]]] = lambda _feed: {}
+    start_s: float = math.inf
 
     async def talk(self, feed: bytes, deadline_s: float, take: Callable[[bytes], bool]) -> Ending:
         """Make the pod, hand on what its log says until ``take`` is content, and remove it."""
@@ -81,7 +83,7 @@ class Pod:
         try:
             for path, item in objects.items():
                 await self.api.create(path, item)
-            await self._until_started()
+            await until_started(self.api, self._path, self.wait_s, self.start_s)
             return await self._listen(take)
         finally:
             # What cannot be removed now is removed, or named, at the end of the run.
@@ -94,20 +96,6 @@ class Pod:
     def _path(self) -> str:
         path, item = next((path, item) for path, item in self.objects.items() if item["kind"] == "Pod")
         return f"{path}/{item['metadata']['name']}"
-
-    async def _until_started(self) -> None:
-        pause_s, waited_s = _FIRST_LOOK_S, 0.0
-        while True:
-            found = stage(await self.api.get(self._path))
-            if found.state in ("running", "ended"):
-                return
-            if found.state == "hopeless":
-                raise NotStartedError(found.why)
-            if found.state == "unplaced" and waited_s >= self.wait_s:
-                raise NotStartedError(found.why, scarce=_is_scarce(found))
-            await asyncio.sleep(pause_s)
-            waited_s += pause_s
-            pause_s = min(1.5 * pause_s, _LONGEST_LOOK_S)
 
     async def _listen(self, take: Callable[[bytes], bool]) -> Ending:
         """Follow the log; after a loss from its beginning, for only the kubelet knows where that was.
@@ -144,6 +132,27 @@ class Pod:
                 if came > MOST_BYTES:
                     return Ending("failed", f"sent more than {MOST_BYTES // MIB} MiB")
         return None
+
+
+async def until_started(api: Api, path: str, wait_s: float, start_s: float = math.inf) -> None:
+    """Wait until a pod runs, or has; ``wait_s`` for its place, and then ``start_s`` for its kubelet.
+
+    Raises NotStartedError and ApiError.
+    """
+    pause_s, waited_s = _FIRST_LOOK_S, 0.0
+    while True:
+        found = stage(await api.get(path))
+        if found.state in ("running", "ended"):
+            return
+        if found.state == "hopeless":
+            raise NotStartedError(found.why)
+        if found.state == "unplaced" and waited_s >= wait_s:
+            raise NotStartedError(found.why, scarce=_is_scarce(found))
+        if found.state == "placed" and waited_s >= wait_s + start_s:
+            raise NotStartedError(f"{found.why} within {start_s:g} s")
+        await asyncio.sleep(pause_s)
+        waited_s += pause_s
+        pause_s = min(1.5 * pause_s, _LONGEST_LOOK_S)
 
 
 class Lines:

@@ -6,18 +6,22 @@ environment, command, annotation or image of a pod, no Secret and no ConfigMap i
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from typing import TYPE_CHECKING, Any
 
 from gpuassay.evidence.item import Item
+from gpuassay.facts.kube_words import name as name_of
+from gpuassay.facts.kubernetes import KubeNode
+from gpuassay.facts.record import Record
 from gpuassay.target.kube_api import ApiError
 from gpuassay.target.kube_offers import OFFERS
 from gpuassay.target.kube_reviews import REVIEWS, may
 from gpuassay.target.kube_shapes import NAMED, PLACED, Ask, Shape, keep
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Mapping, Sequence
 
     from gpuassay.target.kube_api import Api
 
@@ -104,6 +108,13 @@ ASKS = (
     *OFFERS,
 )
 VERSION, GROUPS = "/version", "/apis"
+CONFIGZ = "/api/v1/nodes/{name}/proxy/configz"
+_CONFIG: Shape = {
+    "kubeletconfig": dict.fromkeys(
+        ("cpuManagerPolicy", "cpuManagerPolicyOptions", "topologyManagerPolicy", "memoryManagerPolicy")
+    )
+}
+_AT_ONCE = 32
 
 
 async def ask_cluster(api: Api, namespace: str = "default") -> list[Item]:
@@ -130,7 +141,39 @@ async def ask_cluster(api: Api, namespace: str = "default") -> list[Item]:
         if ask.dynamic:
             path = f"/apis/{DRA}/{version}/{path}"
         items.append(await _item(seq, ask.id, path, _listed(api, path, ask.keep)))
-    return items
+    return [*items, await _kubelets(api, len(items) + 1, items)]
+
+
+async def _kubelets(api: Api, seq: int, items: Sequence[Item]) -> Item:
+    """Ask each worker's kubelet how it is set up, through the API server, if this user may do that."""
+    told = {item.id: item for item in items}
+    allowed = any(
+        one.get("allowed") is True and one.get("subresource") == "proxy"
+        for one in _objects(told["kubernetes/access"])
+    )
+    if not allowed:
+        asked = {"api": CONFIGZ}
+        return Item("kubernetes/kubelets", seq, "denied", asked, why="this user may not get nodes/proxy")
+    workers = [Record(one) for one in _objects(told["kubernetes/nodes"]) if KubeNode(Record(one)).is_worker]
+    turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(name: str) -> dict[str, Any]:
+        try:
+            async with turn:
+                found = keep(await api.get(CONFIGZ.format(name=name)), _CONFIG)
+        except ApiError as error:
+            found = {"kubeletconfig": {"unread": error.status, "why": str(error)}}
+        return {"metadata": {"name": name}, **found}
+
+    async def every() -> dict[str, Any]:
+        return {"items": list(await asyncio.gather(*(one(name_of(worker)) for worker in workers)))}
+
+    return await _item(seq, "kubernetes/kubelets", CONFIGZ, every())
+
+
+def _objects(item: Item) -> list[dict[str, Any]]:
+    """Give the objects that an item of ours lists; none where it was not answered."""
+    return [one for one in json.loads(item.out)["items"] if one] if item.status == "ok" else []
 
 
 async def dra_version(api: Api) -> str:

@@ -10,36 +10,34 @@ from typing import TYPE_CHECKING, Any
 from gpuassay.evidence.item import Item
 from gpuassay.facts.kubernetes import KubeNode
 from gpuassay.facts.record import Record
+from gpuassay.facts.text import brief
 from gpuassay.target import kube_objects
 from gpuassay.target.kube_api import Api, ApiError
 from gpuassay.target.kube_clean import NAMESPACES
+from gpuassay.target.kube_shapes import Shape, keep
 from gpuassay.target.kube_trial import hear, removed, until_ended
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _AT_ONCE = 32
+_TOLD: Shape = {
+    "conditions": {"type": None, "lastTransitionTime": None},
+    "containerStatuses": {"state": {"terminated": {"startedAt": None}}},
+}
 
-# Device files are what a container is given; a library in its image says nothing of them.
-_COUNT = """\
-import json, os, re, sys
-names = os.listdir(sys.argv[1])
-seen = sum(1 for name in names if re.fullmatch("nvidia[0-9]+", name))
-if "kfd" in names and "dri" in names:
-    seen += sum(1 for name in os.listdir(os.path.join(sys.argv[1], "dri")) if name.startswith("renderD"))
-print(json.dumps({"seen": seen}), flush=True)
-"""
 _VISIBLE = ("NVIDIA_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES")
 
 
 @dataclass(frozen=True, slots=True)
 class GrantTrial:
-    """Two pods on each node; each has ``wait_s`` to end."""
+    """Two pods on each node, which run a ``program`` of Python's; each has ``wait_s`` to end."""
 
     api: Api
     run: kube_objects.Run
     nodes: Sequence[str]
     wait_s: float
+    program: tuple[str, ...]
 
     async def all(self) -> list[Item]:
         """Try every node, and tell what came of it; what was made is left for ``removed``."""
@@ -76,14 +74,47 @@ class GrantTrial:
         paths = {}
         for kind in ("one", "none"):
             name = f"{self.run.name}-{number}-{kind}"
-            made = kube_objects.alone(self.run, name, node, (_COUNT, "/dev"))
+            made = kube_objects.alone(self.run, name, node, self.program)
             (container,) = made["spec"]["containers"]
             if kind == "one":
                 for part in ("requests", "limits"):
                     container["resources"][part][resource] = "1"
+                _share_memory(made["spec"])
             else:
                 container["env"] = [{"name": one, "value": "all"} for one in _VISIBLE]
             await self.api.create(space, made)
             paths[kind] = f"{space}/{name}"
         await until_ended(self.api, list(paths.values()), self.wait_s)
-        return {kind: await hear(self.api, path, node) for kind, path in paths.items()}
+        told = {kind: await hear(self.api, path, node) for kind, path in paths.items()}
+        told["one"]["times"] = _times(await self.api.get(paths["one"]))
+        told["one"]["pulled"] = await _pulled(self.api, space, paths["one"])
+        return told
+
+
+def _share_memory(spec: dict[str, Any]) -> None:
+    """Ask for the /dev/shm that NCCL wants; a container's own has 64 MiB, and any tenant may ask."""
+    spec["volumes"].append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}})
+    (container,) = spec["containers"]
+    container["volumeMounts"].append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108 - POSIX's
+
+
+def _times(pod: Mapping[str, Any]) -> dict[str, str]:
+    """Take when a pod got its place and when its container started, by the cluster's own clocks."""
+    status = keep(pod.get("status"), _TOLD) or {}
+    conditions = {one.get("type"): one.get("lastTransitionTime") for one in status.get("conditions") or ()}
+    states = [one.get("state") or {} for one in status.get("containerStatuses") or ()]
+    began = [state["terminated"].get("startedAt") for state in states if state.get("terminated")]
+    times = {"placed": conditions.get("PodScheduled"), "started": began[0] if began else None}
+    return {name: time for name, time in times.items() if isinstance(time, str)}
+
+
+async def _pulled(api: Api, space: str, path: str) -> str:
+    """Give what the kubelet told of the image; empty where events may not be read."""
+    name = path.rpartition("/")[2]
+    try:
+        events = await api.pages(
+            space.replace("/pods", "/events"), fieldSelector=f"involvedObject.name={name}"
+        )
+    except ApiError:
+        return ""
+    return brief(next((str(one.get("message")) for one in events if one.get("reason") == "Pulled"), ""))

@@ -6,11 +6,15 @@ import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpuassay.facts.fault_kube import NOTHING
 from gpuassay.probe import travel
 
 if TYPE_CHECKING:
     from gpuassay.facts.kubernetes import Devices
     from gpuassay.judge.reach import KubernetesReach
+
+PREFIX = "gpuassay-"
+"""With this the names of all that we make begin."""
 
 OURS = "app.kubernetes.io/managed-by"
 RUN = "gpuassay-run"
@@ -32,6 +36,11 @@ _ENTER = (
     f"import os, sys; os.dup2(os.open({_FEED!r}, os.O_RDONLY), 0); os.chroot({_HOST!r}); os.chdir('/'); "
     f"os.environ['PATH'] = {_SEARCH!r}; os.execvp(sys.argv[1], sys.argv[1:])"
 )
+_JOIN = _ENTER.replace(
+    "os.execvp(sys.argv[1], sys.argv[1:])",
+    "os.execvp('nsenter', ['nsenter', '--target=1', '--mount', '--uts', '--ipc', '--net', '--cgroup', '--', "
+    "*sys.argv[1:]])",
+)
 _ISOLATED = ("-I", "-S", "-B", "-c")
 
 
@@ -49,7 +58,7 @@ class Run:
     @property
     def name(self) -> str:
         """The name of what there is one of, and the beginning of the others' names."""
-        return f"gpuassay-{self.id}"
+        return f"{PREFIX}{self.id}"
 
     @property
     def selector(self) -> str:
@@ -103,12 +112,37 @@ def worker(run: Run, name: str, node: str, devices: Devices | None, image: str) 
     return made
 
 
-def alone(run: Run, name: str, node: str, program: tuple[str, ...]) -> dict[str, Any]:
-    """Make a pod that runs a program of Python's, with nothing mounted and no GPU."""
-    made = pod(run, name, node, None)
+def alone(
+    run: Run, name: str, node: str, program: tuple[str, ...], devices: Devices | None = None
+) -> dict[str, Any]:
+    """Make a pod that runs a program of Python's, with nothing mounted and, by default, no GPU."""
+    made = pod(run, name, node, devices)
     made["spec"]["volumes"] = []
     (container,) = made["spec"]["containers"]
     container |= {"command": [run.reach.python, *_ISOLATED, *program], "volumeMounts": []}
+    return made
+
+
+def on_the_node(run: Run, name: str, node: str) -> dict[str, Any]:
+    """Make a privileged pod that, fed for itself, runs in the node's own namespaces, whatever taints it has.
+
+    It has to get there to mend what was broken, also when the provider has taken the node.
+    """
+    made = pod(run, name, node, None)
+    spec = made["spec"]
+    spec["tolerations"] = [toleration("*")]
+    spec["volumes"][0] = {"name": "probe", "configMap": {"name": name}}
+    (container,) = spec["containers"]
+    container["command"] = [run.reach.python, *_ISOLATED, _JOIN, *travel.argv("python3")]
+    return made
+
+
+def never(run: Run, name: str, node: str) -> dict[str, Any]:
+    """Make a pod that can run nowhere, as it asks for what no node has: only the scheduler looks at it."""
+    made = alone(run, name, node, ("pass",))
+    (container,) = made["spec"]["containers"]
+    for amounts in container["resources"].values():
+        amounts[NOTHING] = "1"
     return made
 
 
@@ -122,6 +156,17 @@ def with_claim(run: Run, name: str, node: str, claim_name: str, program: tuple[s
     container["command"] = [run.reach.python, *_ISOLATED, *program]
     container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
     return made
+
+
+def wanted(run: Run, name: str, of_class: str, size: str) -> dict[str, Any]:
+    """Claim a volume of a class, for one node at a time."""
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": of_class,
+        "resources": {"requests": {"storage": size}},
+    }
+    metadata = run.metadata(name)
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
 def claim(run: Run, name: str, devices: Devices) -> dict[str, Any]:
@@ -145,7 +190,7 @@ def pod(run: Run, name: str, node: str, devices: Devices | None) -> dict[str, An
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "affinity": _pinned(node),
-        "tolerations": [toleration(words) for words in (*_GPU_TAINTS, *run.reach.tolerations)],
+        "tolerations": tolerations(run),
         "containers": [_container(run, devices)],
         "volumes": [{"name": "probe", "configMap": {"name": run.name}}],
     }
@@ -168,8 +213,13 @@ def pod(run: Run, name: str, node: str, devices: Devices | None) -> dict[str, An
     return {"apiVersion": "v1", "kind": "Pod", "metadata": run.metadata(name), "spec": spec}
 
 
-_GPU_TAINTS = ("nvidia.com/gpu", "amd.com/gpu")
+GPU_TAINTS = ("nvidia.com/gpu", "amd.com/gpu")
 """Taints that keep those away who need no GPU."""
+
+
+def tolerations(run: Run) -> list[dict[str, str]]:
+    """Give what pods of users tolerate here."""
+    return [toleration(words) for words in (*GPU_TAINTS, *run.reach.tolerations)]
 
 
 def toleration(words: str) -> dict[str, str]:

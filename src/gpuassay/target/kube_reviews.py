@@ -67,10 +67,11 @@ def acts(namespace: str) -> Iterator[Act]:
 
 async def may(api: Api, namespace: str) -> dict[str, Any]:
     """Ask all of it. Raises ApiError."""
-    return {"namespace": namespace, "items": [await _review(api, act) for act in acts(namespace)]}
+    return {"namespace": namespace, "items": [await review(api, act) for act in acts(namespace)]}
 
 
-async def _review(api: Api, act: Act) -> dict[str, Any]:
+async def review(api: Api, act: Act) -> dict[str, Any]:
+    """Ask whether this user may do one thing. Raises ApiError."""
     attributes = {
         "verb": act.verb,
         "resource": act.resource,

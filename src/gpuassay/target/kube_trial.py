@@ -28,6 +28,7 @@ CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 _VOLUMES = "/api/v1/persistentvolumes"
 _LOOK_S = 1.0
 _SILENCE_S = 30.0
+_PRINTED = ("wrote", "read", "why", "open", "shut", "seen", "opens", "topology", "shm_bytes", "memlock")
 _MOST = 8
 _CLASS: Shape = {"metadata": {"name": None}, "provisioner": None, "reclaimPolicy": None}
 _NOT_LOCAL = ("csi", "nfs", "cephfs", "glusterfs", "azureFile", "fc", "iscsi", "rbd")
@@ -235,4 +236,4 @@ def _document(log: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     kept = told if isinstance(told, dict) else {}
-    return {key: kept[key] for key in ("wrote", "read", "why", "seen", "open", "shut") if key in kept}
+    return {key: kept[key] for key in _PRINTED if key in kept}

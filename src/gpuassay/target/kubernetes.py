@@ -5,34 +5,39 @@ from __future__ import annotations
 import asyncio
 import secrets
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuassay.evidence.item import Item
 from gpuassay.facts.kubernetes import Kubernetes as Facts
-from gpuassay.judge.fact import Unread
+from gpuassay.judge.fact import Read, Unread
 from gpuassay.judge.names import folded, natural
 from gpuassay.probe import travel
 from gpuassay.stopping import undisturbed
-from gpuassay.target import TargetError, kube_clean, kube_objects
+from gpuassay.target import Bound, TargetError, kube_clean, kube_objects
 from gpuassay.target.answers import ask_all
-from gpuassay.target.jobs import run_job
+from gpuassay.target.jobs import in_image, run_job
 from gpuassay.target.kube_api import Api, ApiError
 from gpuassay.target.kube_auth import client, configuration
 from gpuassay.target.kube_evidence import VERSION, ask_cluster
+from gpuassay.target.kube_hold import Hold
 from gpuassay.target.kube_jobs import Worker
 from gpuassay.target.kube_nodes import Plan, plan_node
+from gpuassay.target.restarts import by_themselves, together
 from gpuassay.target.withheld import Withheld
+from gpuassay.watch.kube import asked_of, eyes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from lightkube.config.kubeconfig import SingleConfig
 
     from gpuassay.judge.reach import KubernetesReach
-    from gpuassay.target import Job, Progress, Results, Writer
+    from gpuassay.target import Job, Progress, Results, Runs, Writer
+    from gpuassay.watch import Eye
 
 _SILENCE_S = 30.0
 _START_S = 60.0  # for the launchers of a job, and the end of what hangs
@@ -87,6 +92,7 @@ class Kubernetes:
     def ask(self, nodes: Sequence[str], writer: Writer, progress: Progress) -> None:
         """Ask nodes by one pod each, and remove all that was made for it; see ``gather``."""
         run, plans = self._run(), self._plans(nodes)
+        progress.began(run.name)
         try:
             asyncio.run(self._gather(run, plans, writer, progress))
         finally:
@@ -102,13 +108,54 @@ class Kubernetes:
         """
         run = replace(self._run(), deadline_s=job.deadline_s + _START_S, host_view=False)
         reach = replace(self.reach, image=job.image or self.reach.image)
-        plans = [plan_node(self._facts, node, reach, host_view=False) for node in job.nodes]
+        nodes = self._facts.nodes
+        known = isinstance(nodes, Read) and {*job.nodes} <= {*nodes.value}
+        facts = self._facts if known else self._latest()
+        plans = [plan_node(facts, node, reach, host_view=False) for node in job.nodes]
+        progress.began(run.name)
         try:
             asyncio.run(self._prepare(run, kube_objects.service(run)))
             workers = [Worker(plan, self._api, run, number, reach.image) for number, plan in enumerate(plans)]
-            return run_job(workers, job, progress, f"{workers[0].name}.{run.name}.{run.namespace}.svc")
+            master = f"{workers[0].name}.{run.name}.{run.namespace}.svc"
+            return run_job(workers, in_image(job, reach.image), progress, master)
         finally:
             self._remove(run)
+
+    def bound(self, _nodes: Sequence[str]) -> Bound:
+        """Give none: the deadline of a pod is what we ask for."""
+        return Bound()
+
+    @contextmanager
+    def hold(self, node: str, seconds: float) -> Iterator[Runs]:
+        """Hold all GPUs of a node by a pod, and act there by others, as root. Raises TargetError."""
+        if not self.host_view:
+            raise TargetError(f"{node}: a fault is injected by root on the node itself: --host-view")
+        run = replace(self._run(), deadline_s=seconds)
+        plan = plan_node(self._latest(), node, self.reach, host_view=False)
+        if plan.closed or plan.taken:
+            raise TargetError(f"{node} is not ours alone: {plan.closed.why if plan.closed else plan.taken}")
+        held = Hold(plan, self._api, run)
+        try:
+            asyncio.run(held.take())
+            self._held[node] = run
+            yield held.act
+        finally:
+            self._held.pop(node, None)
+            self._remove(run)
+
+    def hold_all(self, nodes: Sequence[str], seconds: float) -> AbstractContextManager[Runs]:
+        """Hold several nodes, all or none. Raises TargetError."""
+        return together(self.hold, nodes, seconds)
+
+    restart = staticmethod(by_themselves)
+
+    def eyes(self, node: str) -> Sequence[Eye]:
+        """Look at a node through the API server; pods are made for it only while it is held."""
+        nodes = self._facts.nodes
+        known = nodes.value.get(node) if isinstance(nodes, Read) else None
+        devices = self._facts.devices(known) if known else None
+        asked = asked_of(node, kube_objects.tolerations(self._run()), self.reach.tooling, devices)
+        return eyes(self._api, asked, lambda: self._held.get(node))
 
     def plan(self) -> list[str]:
         """Say what would run where, as whom and for how long. Raises TargetError."""
@@ -130,6 +177,21 @@ class Kubernetes:
     def clean(self) -> list[str]:
         """Remove all that any run of ours has left, and give what that was. Raises TargetError."""
         return asyncio.run(self._clean())
+
+    def end(self, name: str) -> list[str]:
+        """Remove what one run of ours has left, and give what that was. Raises TargetError."""
+        left = replace(self._run(), id=name.removeprefix(kube_objects.PREFIX))
+        try:
+            return asyncio.run(self._removed(left))
+        except ApiError as error:
+            if error.status == "denied":  # who may not list them could make none
+                return []
+            raise TargetError(f"{_WORD}: {self._config.cluster.server}: {error}") from error
+
+    @cached_property
+    def _held(self) -> dict[str, kube_objects.Run]:
+        """The nodes that are held, each with the run that holds it."""
+        return {}
 
     # --- the API server --------------------------------------------------------------------------
 
@@ -159,6 +221,10 @@ class Kubernetes:
     @cached_property
     def _facts(self) -> Facts:
         return Facts(Answers(self._asked))
+
+    def _latest(self) -> Facts:
+        """Ask anew: a node may have come since, or have gone."""
+        return Facts(Answers(asyncio.run(self._ask())))
 
     def _workers(self) -> list[str]:
         nodes = self._facts.nodes
@@ -215,12 +281,11 @@ class Kubernetes:
             return why
         return ""
 
-    async def _removed(self, run: kube_objects.Run) -> None:
+    async def _removed(self, run: kube_objects.Run) -> list[str]:
         async with self._api() as api:
             if run.owns_namespace:
-                await kube_clean.remove_namespaces(api, run.selector)
-            else:
-                await kube_clean.remove_objects(api, run.namespace, run.selector)
+                return await kube_clean.remove_namespaces(api, run.selector)
+            return await kube_clean.remove_objects(api, run.namespace, run.selector)
 
     async def _clean(self) -> list[str]:
         async with self._api() as api:

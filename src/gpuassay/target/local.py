@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,13 +13,16 @@ from gpuassay.evidence.meta import is_node_name
 from gpuassay.probe import nccl, travel
 from gpuassay.probe.commands import environment
 from gpuassay.probe.launch import devices
-from gpuassay.target import DEADLINE_S
+from gpuassay.target import DEADLINE_S, Bound
 from gpuassay.target.answers import ask_nodes, planned
 from gpuassay.target.channel import Command
 from gpuassay.target.jobs import run_job
 
 if TYPE_CHECKING:
-    from gpuassay.target import Job, Progress, Results, Writer
+    from collections.abc import Iterator, Sequence
+
+    from gpuassay.target import Job, Progress, Results, Runs, Writer
+    from gpuassay.watch import Eye
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,19 @@ class Local:
         """Run a job here, through a launcher as anywhere else."""
         return run_job([self._python], job, progress, "127.0.0.1")
 
+    def bound(self, _nodes: Sequence[str]) -> Bound:
+        """Give none: on this machine nobody bounds a job."""
+        return Bound()
+
+    @contextmanager
+    def hold(self, _node: str, _seconds: float) -> Iterator[Runs]:
+        """Hold nothing: nobody gives out nodes here."""
+        yield self.run
+
+    def eyes(self, _node: str) -> Sequence[Eye]:
+        """Give none: there is no scheduler that could take a node out of service."""
+        return ()
+
     def plan(self) -> list[str]:
         """Say what would run where, as whom and for how long."""
         return [
@@ -50,6 +67,10 @@ class Local:
 
     def clean(self) -> list[str]:
         """Give what was removed: nothing, for a child process leaves nothing."""
+        return []
+
+    def end(self, _name: str) -> list[str]:
+        """Give what was removed: nothing, as above."""
         return []
 
     @property

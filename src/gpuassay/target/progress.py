@@ -37,6 +37,9 @@ class Tally:
         """Say how much time is left for all of it, in seconds: this one has no end."""
         return math.inf
 
+    def began(self, name: str) -> None:
+        """Hear under which name something is started; nobody would come back to end it."""
+
     @property
     def line(self) -> str:
         """The count, and the node from which nothing has come for longest."""

@@ -10,33 +10,37 @@ import os
 import re
 import secrets
 from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from gpuassay.evidence.item import Item
-from gpuassay.facts.slurm import allocated_gpus
+from gpuassay.facts.slurm import allocated_gpus, read_time
 from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Read
 from gpuassay.judge.names import expand, folded, natural
 from gpuassay.probe import travel
-from gpuassay.target import TargetError
+from gpuassay.target import Bound, TargetError
 from gpuassay.target.answers import ask_nodes, planned
 from gpuassay.target.channel import Command, Ending
-from gpuassay.target.jobs import run_job
-from gpuassay.target.slurm_client import PATIENCE_S, Client, Cluster
-from gpuassay.target.slurm_plan import Allocation, Planner, Refusal, Visit
+from gpuassay.target.jobs import in_image, run_job
+from gpuassay.target.slurm_client import PATIENCE_S, PREFIX, Client, Cluster
+from gpuassay.target.slurm_holding import HOLDING, refuse_another
+from gpuassay.target.slurm_plan import SPARE_S, Allocation, Planner, Refusal, Visit
+from gpuassay.target.slurm_restart import restart
 from gpuassay.target.withheld import Withheld
+from gpuassay.watch.slurm import eyes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
-    from gpuassay.target import Job, Progress, Results, Writer
+    from gpuassay.target import Job, Progress, Results, Runs, Writer
     from gpuassay.target.channel import Channel
     from gpuassay.target.choice import Wanted
-
-PREFIX = "gpuassay-"
-"""With this the names of all our jobs and steps begin: by it they are found when they are to be removed."""
+    from gpuassay.target.restarts import Ordered
+    from gpuassay.watch import Eye
 
 # srun(1) may look for the program on this machine; a shell on the node looks for it there.
 _THERE = ("/bin/sh", "-c", 'exec "$0" "$@"')
@@ -85,6 +89,7 @@ class Slurm:
                 progress.ended(plan.node, plan.why)
         visits = [plan for plan in plans if isinstance(plan, Visit)]
         blind = {visit.node: visit.blind for visit in visits if visit.blind}
+        progress.began(self._job_name)
         try:
             steps = [self._step(visit) for visit in visits]
             ask_nodes(steps, Withheld(writer, blind), progress, self._wanted.deadline_s)
@@ -93,36 +98,86 @@ class Slurm:
 
     def run(self, job: Job, progress: Progress) -> Results:
         """Run a job in one allocation of all its nodes, ours unless we are inside one. Raises TargetError."""
+        progress.began(self._job_name)
+        try:
+            held = self._allocation or self._allocate(job.nodes, job.deadline_s, f"job {job.name}")
+            return self._run_in(held, job, progress)
+        finally:
+            self._client.cancel(self._job_name, self._job)
+
+    def bound(self, nodes: Sequence[str]) -> Bound:
+        """Give what is left of the allocation that we are in, or else what one job of ours may take."""
+        if not self._job:
+            bound = self._planner().bound(nodes)
+            return replace(bound, seconds=bound.seconds - PATIENCE_S)
+        shown = self._client.run("squeue", "--noheader", f"--jobs={self._job}", "--format=%L")
+        left_s = read_time(shown.out.decode(errors="replace").strip())
+        if left_s is None:
+            return Bound()
+        return Bound(left_s - SPARE_S, f"{left_s / 60:.1f} min are left of job {self._job}")
+
+    def hold(self, node: str, seconds: float) -> AbstractContextManager[Runs]:
+        """Hold a whole node by a job in which nothing runs but what is asked for. Raises TargetError."""
+        return self.hold_all((node,), seconds)
+
+    @contextmanager
+    def hold_all(self, nodes: Sequence[str], seconds: float) -> Iterator[Runs]:
+        """Hold several whole nodes by one such job, all or none. Raises TargetError."""
+        refuse_another(self._client)
+        self._job_name = f"{HOLDING}{secrets.token_hex(4)}"
+        try:
+            held = self._allocation or self._allocate(nodes, seconds, f"holding {folded(nodes)}")
+            for node in nodes:
+                plan = self._planner(held).whole(node)
+                if held is None or isinstance(plan, Refusal):
+                    why = plan.why if isinstance(plan, Refusal) else "Slurm did not give it"
+                    raise TargetError(f"{node} is not ours alone: {why}")
+            yield partial(self._run_in, held)
+        finally:
+            self._client.cancel(self._job_name, self._job)
+
+    def restart(self, nodes: Sequence[str], run: Callable[[Job], Results]) -> Ordered:
+        """Have nodes that are held restarted, by Slurm or by themselves. Raises TargetError."""
+        if self._allocation:
+            raise TargetError(
+                f"within job {self._job} a reboot would wait for its end: run this outside of it"
+            )
+        return restart(self._client, self._cluster, nodes, run)
+
+    def eyes(self, node: str) -> list[Eye]:
+        """Look at a node through Slurm."""
+        known = self._cluster.find(node)
+        if known is None:
+            raise TargetError(f"Slurm lists no node {node}")
+        return eyes(self._client, known.name, self._planner().options_for(known))
+
+    def _run_in(self, held: Allocation | None, job: Job, progress: Progress) -> Results:
         if job.image and b"--container-image" not in self._client.run("srun", "--help").out:
             raise TargetError(
                 "this cluster's srun has no --container-image (pyxis), and a job names an image"
             )
         more = ("--cpu-bind=none", *([f"--container-image={job.image}"] if job.image else []))
-        try:
-            planner = self._planner(self._allocation or self._allocate(job))
-            channels: list[Channel] = []
-            for plan in map(planner.whole, job.nodes):
-                if isinstance(plan, Refusal):
-                    channels.append(_Closed(plan))
-                else:
-                    channels.append(self._step(replace(plan, options=(*plan.options, *more))))
-            first = self._cluster.find(job.nodes[0])
-            return run_job(channels, job, progress, first.address if first else "")
-        finally:
-            self._client.cancel(self._job_name, self._job)
+        channels: list[Channel] = []
+        for plan in map(self._planner(held).whole, job.nodes):
+            if isinstance(plan, Refusal):
+                channels.append(_Closed(plan))
+            else:
+                channels.append(self._step(replace(plan, options=(*plan.options, *more))))
+        first = self._cluster.find(job.nodes[0])
+        return run_job(channels, in_image(job, job.image), progress, first.address if first else "")
 
-    def _allocate(self, job: Job) -> Allocation | None:
-        """Get the nodes of a job at once, as far as they can be had; None if none can. Raises TargetError."""
+    def _allocate(self, wanted: Sequence[str], seconds: float, what: str) -> Allocation | None:
+        """Get nodes at once, as far as they can be had; None if none can. Raises TargetError."""
         planner = self._planner()
-        nodes = [node for node in job.nodes if isinstance(planner.whole(node), Visit)]
+        nodes = [node for node in wanted if isinstance(planner.whole(node), Visit)]
         if not nodes:
             return None
-        options, gpus = planner.together(nodes, job.deadline_s + PATIENCE_S)  # launchers have to start too
+        options, gpus = planner.together(nodes, seconds + PATIENCE_S)  # launchers have to start too
         patience_s = self._wanted.reach.slurm.wait_s + PATIENCE_S
         told = self._client.run("salloc", "--no-shell", *options, patience_s=patience_s)
         number = re.search(r"Granted job allocation ([0-9]+)", told.err)
         if told.status != "ok" or number is None:
-            raise TargetError(f"Slurm gave no nodes for job {job.name}: {told.why or brief(told.err)}")
+            raise TargetError(f"Slurm gave no nodes for {what}: {told.why or brief(told.err)}")
         return Allocation(number[1], gpus)
 
     def plan(self) -> list[str]:
@@ -146,6 +201,16 @@ class Slurm:
         steps = self._client.cancel(PREFIX, self._job) if self._job else []
         jobs = self._client.cancel(PREFIX)
         return [*(f"step {step}" for step in steps), *(f"job {job}" for job in jobs)]
+
+    def end(self, name: str) -> list[str]:
+        """End the jobs of one run, or its steps in this allocation, and wait until their nodes are free.
+
+        Raises TargetError.
+        """
+        if not name.startswith(PREFIX):
+            return []
+        kind = "step" if self._job else "job"
+        return [f"{kind} {one}" for one in self._client.end(name, self._job)]
 
     @cached_property
     def _cluster(self) -> Cluster:

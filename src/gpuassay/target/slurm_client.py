@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import subprocess
+import time
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpuassay.evidence.item import Item
 from gpuassay.facts import slurm as facts
+from gpuassay.facts import slurm_limits as limits
 from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Read
 from gpuassay.probe import nccl
@@ -23,12 +26,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
+PREFIX = "gpuassay-"
+"""With this the names of all our jobs and steps begin: by it they are found when they are to be removed."""
+
 PATIENCE_S = 30.0
 """For an answer of the controller: Slurm's programs try for minutes to reach one that is not there."""
 
+_ENDED_S = 120.0  # a node has KillWait, 30 s by default, and an epilog to end a job
+_LOOK_S = 0.5
 _NEEDED = ("scontrol", "squeue", "srun", "scancel", "salloc")
 _KEPT = ("SLURM_CONF", "SLURM_JWT")
 _SHOW = ("scontrol", "--all", "--details", "show")
+
+_TABLE = ("sacctmgr", "--parsable2", "show")
 
 # Of jobs no more is asked than who holds which node: no names, no users, no command lines.
 _ASKED: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
@@ -46,6 +56,8 @@ _ASKED: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     (facts.MPI, (("srun", "--mpi=list"),)),
     (facts.SRUN, (("srun", "--help"),)),
     (facts.TRES, (("sacctmgr", "--noheader", "--parsable2", "show", "tres"),)),
+    (limits.ACCOUNTS, ((*_TABLE, "assoc", "user=", f"format={limits.OWN_COLUMNS}"),)),
+    (limits.QOS, ((*_TABLE, "qos", f"format={limits.QOS_COLUMNS}"),)),
 )
 
 
@@ -115,20 +127,46 @@ class Client:
                 raise TargetError(
                     f"Slurm cannot be asked for its nodes: {item.why} (does `scontrol show nodes` work here?)"
                 )
+        items.append(replace(self._own_limits(), id=limits.OWN, seq=next(number)))
         setting = Cluster(items).setting("HealthCheckProgram")
         if isinstance(setting, Read) and setting.value:
             items.append(words_of(setting.value, next(number)))
         return Cluster(items)
 
+    def _own_limits(self) -> Item:
+        """Ask for what binds the user who runs this; nothing is asked of another."""
+        try:
+            user = pwd.getpwuid(os.geteuid()).pw_name
+        except KeyError:
+            return Item(limits.OWN, 0, "not_found", why=f"user {os.geteuid()} has no name here")
+        return self.run(*_TABLE, "assoc", f"user={user}", f"format={limits.OWN_COLUMNS}")
+
     def cancel(self, prefix: str, job: str = "") -> list[str]:
         """End our jobs whose names begin so, or within one job our steps; give what was ended."""
-        listing = ("--steps", "--format=%i %j", f"--jobs={job}") if job else ("--format=%A %j",)
-        shown = self.run("squeue", "--noheader", f"--user={os.geteuid()}", *listing)
-        lines = (line.split(None, 1) for line in shown.out.decode(errors="replace").splitlines())
-        ours = [fields[0] for fields in lines if len(fields) == 2 and fields[1].startswith(prefix)]  # noqa: PLR2004
+        _, ours = self._ours(prefix, job)
         if ours:
             self.run("scancel", *ours)
         return ours
+
+    def end(self, prefix: str, job: str = "") -> list[str]:
+        """End them as above, and wait until Slurm knows of none any more. Raises TargetError."""
+        ended = self.cancel(prefix, job)
+        until = time.monotonic() + _ENDED_S
+        while True:
+            shown, left = self._ours(prefix, job)
+            if shown.status == "ok" and not left:
+                return ended
+            if time.monotonic() > until:
+                what = f"are not over after {_ENDED_S:g} s: {', '.join(left)}" if left else shown.why
+                raise TargetError(f"jobs of ours that a killed run has left {what} (see: squeue, scancel)")
+            time.sleep(_LOOK_S)
+
+    def _ours(self, prefix: str, job: str) -> tuple[Item, list[str]]:
+        """Ask for our jobs whose names begin so, or within one job our steps; gives the answer too."""
+        listing = ("--steps", "--format=%i %j", f"--jobs={job}") if job else ("--format=%A %j",)
+        shown = self.run("squeue", "--noheader", f"--user={os.geteuid()}", *listing)
+        lines = (line.split(None, 1) for line in shown.out.decode(errors="replace").splitlines())
+        return shown, [one[0] for one in lines if len(one) == 2 and one[1].startswith(prefix)]  # noqa: PLR2004
 
 
 class Cluster(facts.Slurm):

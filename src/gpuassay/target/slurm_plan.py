@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpuassay.facts.slurm_state import Standing
 from gpuassay.judge.fact import Read
 from gpuassay.judge.names import first_of, folded, natural
-from gpuassay.target import TargetError
+from gpuassay.target import Bound, TargetError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from gpuassay.facts.slurm import Partition, Slurm, SlurmNode
     from gpuassay.judge.reach import SlurmReach
 
-_SPARE_S = 60.0  # a job's time beyond our own deadline: to end what hangs, and what Slurm itself needs
+SPARE_S = 60.0
+"""A job's time beyond our own deadline: to end what hangs, and what Slurm itself needs."""
+
 _OF_THE_SITE = ("account", "qos", "reservation", "constraint")
 _BESIDE = ("--cpus-per-task=1", "--mem=1G")  # little enough to fit beside other jobs
 
@@ -105,7 +107,7 @@ class Planner:
             return Refusal(node, "denied", holders)
         gpus, used = _gpus(known), known.gpus_used
         idle = not busy or (isinstance(used, Read) and used.value == 0)  # its GPUs are, whatever runs beside
-        minutes, limit_s, limited = _minutes(self.reach.time_limit_s or self.deadline_s + _SPARE_S, partition)
+        minutes, limit_s, limited = _minutes(self.reach.time_limit_s or self.deadline_s + SPARE_S, partition)
         options = (
             *self._common(known, gpus if idle else 0),
             *(_BESIDE if busy else ("--exclusive",)),
@@ -133,7 +135,7 @@ class Planner:
         partition = self.partition(known)
         if isinstance(partition, str):
             raise TargetError(f"no job can run on {folded(nodes)}: {partition}")
-        minutes, _, limited = _minutes(seconds + _SPARE_S, partition)
+        minutes, _, limited = _minutes(seconds + SPARE_S, partition)
         if limited:
             raise TargetError(
                 f"a job may take {math.ceil(seconds / 60)} min, and is given {minutes}{limited}"
@@ -148,6 +150,24 @@ class Planner:
             f"--time={minutes}",
         )
         return options, {one.name: gpus for one in known}
+
+    def bound(self, nodes: Sequence[str]) -> Bound:
+        """Say how long one job for several whole nodes may take: what partition and site file allow."""
+        known = [found for node in nodes if (found := self.slurm.find(node)) is not None]
+        partition = self.partition(known) if known else ""
+        if isinstance(partition, str):  # it is said where the job cannot be had
+            return Bound()
+        site, most = self.reach.time_limit_s, partition.max_time_s
+        if site is not None and (most is None or site < most):
+            return Bound(site - SPARE_S, f"[slurm] time_limit of the site file is {site / 60:g} min")
+        if most is None:
+            return Bound()
+        return Bound(most - SPARE_S, f"partition {partition.name} allows {most / 60:g} min to a job")
+
+    def options_for(self, known: SlurmNode) -> tuple[str, ...]:
+        """Give what the site says to Slurm with every job on a node."""
+        partition = self.partition([known])
+        return () if isinstance(partition, str) else self._of_the_site(partition)
 
     def _of_the_site(self, partition: Partition) -> tuple[str, ...]:
         words = (f"--{word}={value}" for word in _OF_THE_SITE if (value := getattr(self.reach, word)))

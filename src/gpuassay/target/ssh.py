@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -16,18 +17,19 @@ from gpuassay.evidence.item import Item
 from gpuassay.evidence.meta import is_node_name
 from gpuassay.judge.names import folded
 from gpuassay.probe import travel
-from gpuassay.target import DEADLINE_S, TargetError
+from gpuassay.target import DEADLINE_S, Bound, TargetError
 from gpuassay.target.answers import ask_nodes, planned
 from gpuassay.target.channel import Command
 from gpuassay.target.jobs import run_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from gpuassay.evidence.item import Status
     from gpuassay.judge.reach import SshReach
-    from gpuassay.target import Job, Progress, Results, Writer
+    from gpuassay.target import Job, Progress, Results, Runs, Writer
     from gpuassay.target.channel import Ending
+    from gpuassay.watch import Eye
 
 _ASKED_AT_ONCE = 16
 _SOON_S = 10.0  # ssh -G connects nowhere
@@ -123,6 +125,19 @@ class Ssh:
         """Run a job on its nodes, which must know each other by the names that we call them."""
         return run_job([*map(self._connection, job.nodes)], job, progress)
 
+    def bound(self, _nodes: Sequence[str]) -> Bound:
+        """Give none: by ssh nobody bounds a job."""
+        return Bound()
+
+    @contextmanager
+    def hold(self, _node: str, _seconds: float) -> Iterator[Runs]:
+        """Hold nothing: nobody gives out nodes here."""
+        yield self.run
+
+    def eyes(self, _node: str) -> Sequence[Eye]:
+        """Give none: there is no scheduler that could take a node out of service."""
+        return ()
+
     def plan(self) -> list[str]:
         """Say what would run where, as whom and for how long. Raises TargetError."""
         nodes = self.declared()
@@ -136,6 +151,10 @@ class Ssh:
 
     def clean(self) -> list[str]:
         """Give what was removed: nothing, for what ran ends with its connection."""
+        return []
+
+    def end(self, _name: str) -> list[str]:
+        """Give what was removed: nothing, as above."""
         return []
 
     def _hosts(self) -> Item:

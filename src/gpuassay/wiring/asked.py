@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuassay.evidence.files import RecordingError
+from gpuassay.fault.consent import Consent
 from gpuassay.judge.config import ConfigError
 from gpuassay.options import until
 from gpuassay.session import Request
+from gpuassay.signing.envelope import SigningError
+from gpuassay.sla.template import load
 from gpuassay.suite import SuiteError
 from gpuassay.target import TargetError
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-MISTAKES = (ConfigError, SuiteError, RecordingError, TargetError)
+MISTAKES = (ConfigError, SuiteError, RecordingError, TargetError, SigningError)
 """What the user can mend; each says where it is and what to do."""
 
 
@@ -41,5 +44,12 @@ def request_of(config: pytest.Config, root: Path) -> Request:
         allow=option.allow,
         until=until(option.budget),
         earlier=path(option.earlier),
+        plan=path(option.plan),
+        burn_in_s=option.burn_in,
+        endurance_s=option.endurance,
+        reboot_wave=option.reboot_wave,
+        resume=path(option.resume),
+        consent=Consent(option.break_nodes, option.ticket, *option.window),
         folder=folder,
+        sla=load(option.sla, folder) if option.sla else None,
     )

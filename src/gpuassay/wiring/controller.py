@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import signal
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuassay.earlier import stamp
 from gpuassay.evidence.files import RecordingError, write_atomic
 from gpuassay.evidence.run import Journal, RunFolder
 from gpuassay.evidence.sums import check_sums
-from gpuassay.gathering import gather, now
+from gpuassay.evidence.writer import note_measured
+from gpuassay.gathering import end_leftovers, gather, now, resume
 from gpuassay.judge.catalog import TIERS
 from gpuassay.report import pytest_html, terminal
 from gpuassay.report.files import write_reports
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuassay.report.results import Document
+    from gpuassay.suite import Suite
 
 # Options by which pytest tells of tests and runs none: nothing is gathered then.
 _ONLY_LOOKS = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test", "cacheshow")
@@ -49,9 +52,11 @@ class Controller:
         self._context: Document = {}
         self._results: Document | None = None
         self._previous: Any = None
+        self._taken = ExitStack()
 
     def pytest_unconfigure(self) -> None:
-        """Give SIGTERM back: pytest may run inside another program."""
+        """Give SIGTERM and the folder back: pytest may run inside another program."""
+        self._taken.close()
         if self._previous is not None:
             signal.signal(signal.SIGTERM, self._previous)
 
@@ -77,17 +82,26 @@ class Controller:
             prepared = prepare(request, recording, suite)
             self._run = RunFolder.create(request.run_dir, now())
         else:
-            self._run = gather(request, suite, self._progress)
-            self._progress("")
+            self._run = resume(request.resume) if request.resume else self._gather(request, suite)
+            self._taken.enter_context(self._run.taken())
             recording = self._run.recording
-            prepared = prepare(request, recording, suite)
+            prepared = prepare(request, recording, suite, self._progress)
+            if request.resume:
+                end_leftovers(request, prepared.bench.site, self._run)
         self._recording = recording
         self._config.stash[SESSION] = prepared
         self._begin(prepared)
 
+    def _gather(self, request: Request, suite: Suite) -> RunFolder:
+        run = gather(request, suite, self._progress)
+        self._progress("")
+        return run
+
     def _begin(self, prepared: Session) -> None:
         effective = prepared.bench.site.effective_toml
         write_atomic(self._folder.thresholds, effective.encode())
+        if prepared.request.plan:
+            write_atomic(self._folder.plan, prepared.request.plan.read_bytes())
         self._context = context(prepared)
         self._journal.begin(self._context)
 
@@ -193,7 +207,8 @@ class Controller:
         if self._recording is None or self._run is None:
             return (yield)
         cut = _cut(session)
-        self._note_measurements(self._recording)
+        with self._written(session):
+            self._note_measurements(self._recording)
         results = self._results = assemble(self._context, self._outcomes, cut=cut)
         self._add_junit_properties(results)
         session.exitstatus = self._exit_status(session.exitstatus, results)
@@ -218,6 +233,10 @@ class Controller:
         """Name the recording by what it holds now, where measurements have been added to it."""
         sealed = check_sums(recording)
         if sealed.digest != self._context["recording"]["digest"]:
+            if sealed.seal == "sealed" and not self._config.stash[SESSION].request.recording:
+                note_measured(recording, measured := now())
+                self._context["recording"]["measured"] = stamp(measured)
+                sealed = check_sums(recording)
             self._context["recording"] |= {"digest": sealed.digest, "seal": sealed.seal}
             self._journal.begin(self._context)
 

@@ -16,6 +16,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+HUNG = "did not end within"
+"""What a rank says of a step that took too long."""
+
+MEETING = "to meet the first rank"
+"""The first step of all, by the network of the hosts."""
+
 _AGAIN_S = 0.005
 _FAREWELL_S = 10.0
 _LOOK_S, _GRACE_S = 1.0, 5.0
@@ -122,7 +128,7 @@ class Watchdog:
     def _watch(self, done: threading.Event, what: str, seconds: float, until: float) -> None:
         while not done.wait(min(_LOOK_S, max(0.0, until - time.monotonic()))):
             if time.monotonic() >= until:
-                return self._hung(f"{what} did not end within {seconds:g} s")
+                return self._hung(f"{what} {HUNG} {seconds:g} s")
             why = self.left()
             if why and not done.wait(_GRACE_S):  # whose partner hangs, hangs too, and says so itself
                 return self._parted(why)

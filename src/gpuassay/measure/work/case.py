@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpuassay.measure.work import words
 from gpuassay.measure.work.formats import UnsupportedError
 from gpuassay.measure.work.telemetry import watching
 from gpuassay.measure.work.timing import TINY, Plan, time_kernel
@@ -56,7 +57,7 @@ def measure(
     except UnsupportedError as why:
         work, row = None, {"status": "unsupported", "why": str(why)}
     except Exception as error:  # noqa: BLE001 - torch raises whatever its libraries do
-        work, row = None, {"status": "failed", "why": _brief(error)}
+        work, row = None, {"status": "failed", "why": words.brief(error)}
     row = {"case": dict(case), **row, "together": meeting.wait()}
     if work is None:
         return row
@@ -66,13 +67,8 @@ def measure(
         row |= {**timing.document(), "changed": work.recheck(), "samples": list(samples)}
         return row | ({"no_samples": samples.why} if samples.why else {})
     except Exception as error:  # noqa: BLE001 - as above
-        return row | {"status": "failed", "why": _brief(error)}
+        return row | {"status": "failed", "why": words.brief(error)}
 
 
 def _about(work: Work) -> dict[str, Any]:
     return {"flops": work.flops, "bytes": work.bytes, "sizes": dict(work.sizes), "via": work.via}
-
-
-def _brief(error: Exception) -> str:
-    first = str(error).strip().splitlines()[:1]
-    return f"{type(error).__name__}: {first[0][:300] if first else 'no words'}"

@@ -7,15 +7,15 @@ they came.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from gpuassay.measure.work import exchange, netlog, nics, rates
-from gpuassay.measure.work.board import Board, PartedError, Watchdog
+from gpuassay.measure.work.board import MEETING
+from gpuassay.measure.work.party import START_S, Party
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gpuassay.measure.work.device import Device
 
@@ -24,7 +24,6 @@ MIB, GIB = 1 << 20, 1 << 30
 _TINY, _TINY_PAIR = 256 << 10, 512 << 10  # on a processor, where figures show only that all of it works
 _WARM, _REPEATS = 2, 3
 _BUFFERS = 3  # given, taken, and what is computed to compare with, in slices
-_ERRAND_S = 60.0  # to start all ranks
 
 
 def cases(args: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -51,52 +50,27 @@ def run(order: Mapping[str, Any], device: Device, leave: Callable[[Mapping[str, 
     def document(**ending: str) -> dict[str, Any]:
         return {**about, "groups": ranks.groups, **ending, "log": log.document()}
 
-    def hung(why: str) -> None:
-        ranks.tell(why)
-        leave(document(broken=why))
-
-    ending = {}
-    try:
-        ranks.meet(Watchdog(hung, lambda why: leave(document(ended=why))))
+    def go() -> None:
+        ranks.meet()
         ranks.pair_up(rates.meetings(ranks.rank, ranks.local_size, ranks.nodes, int(order["args"]["rounds"])))
         ranks.grow(order)
         ranks.sweep(order["cases"])
-    except PartedError as other:
-        ending = {"ended": str(other)}
-    except Exception as error:  # noqa: BLE001 - torch raises whatever its libraries do
-        first = str(error).strip().splitlines()[:1]
-        why = f"{ranks.step}: {type(error).__name__}: {first[0][:300] if first else 'no words'}"
-        ranks.tell(why)
-        ending = {"broken": why}
-    ranks.close()
-    leave(document(**ending))
+
+    ranks.attend(go, lambda ending: leave(document(**ending)))
 
 
-class _Ranks:
+class _Ranks(Party):
     """This rank among the others, and what it found."""
 
     def __init__(self, order: Mapping[str, Any], device: Device) -> None:
-        self.device, self.args = device, order["args"]
-        self.names: Sequence[str] = order["nodes"]
+        super().__init__(device, order["args"], float(order["args"]["patience_s"]), order["nodes"])
         self.domains: Sequence[str] = order["domains"]
-        self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        self.local, self.local_size = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
         self.group, self.nodes = int(os.environ["GROUP_RANK"]), self.size // self.local_size
-        self.patience = float(self.args["patience_s"])
         self.rows: list[dict[str, Any]] = []
         self.pairs: list[dict[str, Any]] = []
         self.groups: list[dict[str, Any]] = []
-        self.step = "to meet the first rank"
-        self._board: Board | None = None
-        self._dog = Watchdog(lambda _why: None, lambda _why: None)
         self._free = 0
         self._gathered: tuple[str, list[int]] | None = None
-
-    @property
-    def board(self) -> Board:
-        if self._board is None:
-            raise PartedError("the ranks never met")
-        return self._board
 
     def place(self) -> dict[str, Any]:
         """Say which rank this is, of which job."""
@@ -110,19 +84,17 @@ class _Ranks:
             "backend": "nccl" if self.device.accelerator else "gloo",
         }
 
-    def meet(self, dog: Watchdog) -> None:
+    def meet(self) -> None:
         """Come together, by the network of the hosts."""
-        self._dog = dog
-        with dog.step(self.step, _ERRAND_S + self.patience):
-            self._board = Board(os.environ, _ERRAND_S + self.patience)
-            dog.left = self._board.left
-            self._free = min(self._board.share(self.device.free_memory()))
+        with self.doing(MEETING, START_S):
+            self.join()
+            self._free = min(self.board.share(self.device.free_memory()))
 
     def pair_up(self, meetings: Sequence[tuple[str, int]]) -> None:
         """Meet others one by one, all pairs of a round at once: connect, look at values, take the time."""
         for kind, other in meetings:
             if other >= 0:
-                with self._doing(f"first contact of {self.name(self.rank)} with {self.name(other)}"):
+                with self.doing(f"first contact of {self.name(self.rank)} with {self.name(other)}"):
                     self.pairs.append({"kind": kind, "with": other, **self._pair(other)})
             self._meet()
 
@@ -165,7 +137,7 @@ class _Ranks:
                     for node in sorted(nodes)
                     for local in range(self.local_size)
                 ]
-                with self._doing(f"an all-gather of {len(nodes)} nodes"):
+                with self.doing(f"an all-gather of {len(nodes)} nodes"):
                     row = self._measured("all_gather", size, f"group/{len(nodes)}", ranks)
                 self.groups.append({"nodes": [self.names[node] for node in nodes], **row})
             self._meet()
@@ -184,7 +156,7 @@ class _Ranks:
                 why = f"{_BUFFERS} buffers of {size} bytes do not fit into {self._free} bytes"
                 row |= {"status": "unsupported", "why": why}
             else:
-                with self._doing(f"{case['collective']} of {case['size']} bytes, {case['scope']}"):
+                with self.doing(f"{case['collective']} of {case['size']} bytes, {case['scope']}"):
                     row |= self._measured(case["collective"], size, case["scope"], ranks)
             self.rows.append(row)
             self._meet()
@@ -242,30 +214,10 @@ class _Ranks:
     def _domain(self) -> str:
         return self.domains[self.group]
 
-    def name(self, rank: int) -> str:
-        """Name a rank by its node and its number there."""
-        return f"{self.names[rank // self.local_size]}/{rank % self.local_size}"
-
-    @contextmanager
-    def _doing(self, what: str) -> Iterator[None]:
-        self.step = what
-        with self._dog.step(what, self.patience):
-            yield
-
     def _meet(self) -> None:
         # Others may still be at what this rank is done with; each of them has its own bound.
         with self._dog.step(f"to meet the others after {self.step}", 2 * self.patience):
             self.board.meet()
-
-    def tell(self, why: str) -> None:
-        """Tell the others that this rank goes no further."""
-        if self._board:
-            self._board.leave(f"{self.name(self.rank)}: {why}")
-
-    def close(self) -> None:
-        """Part."""
-        if self._board:
-            self._board.close()
 
 
 def _calls(size: int, device: Device) -> int:

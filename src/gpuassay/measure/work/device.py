@@ -134,17 +134,24 @@ def choose(local_rank: int) -> Device:
     )
 
 
+def bare_versions() -> dict[str, str]:
+    """Name what a figure depends on that has nothing to do with torch."""
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "kernel": platform.release(),
+    }
+
+
 def versions() -> dict[str, str]:
     """Name the libraries that a figure depends on."""
     import torch  # noqa: PLC0415
 
     found = {
-        "python": platform.python_version(),
+        **bare_versions(),
         "torch": str(torch.__version__),
         "cuda": str(torch.version.cuda or ""),
         "hip": str(torch.version.hip or ""),
-        "machine": platform.machine(),
-        "kernel": platform.release(),
     }
     return {name: version for name, version in found.items() if version}
 

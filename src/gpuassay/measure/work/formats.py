@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gpuassay.measure.work import blocks
+from gpuassay.measure.work.blocks import Blocks
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpuassay.measure.work.device import Device
 
@@ -38,11 +40,8 @@ FORMATS: Mapping[str, Format] = {
     "nvfp4": Format(0.5 + 1 / 16, "bfloat16"),  # a scale of one byte for 16 elements
 }
 
-_NVFP4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # the eight magnitudes of E2M1; the fourth bit is the sign
-_FP4_SCALE = 2.0  # a normal value times this fills the range of E2M1
-_BLOCKS = {"mxfp8": 32, "nvfp4": 16}
 _ADA, _BLACKWELL, _AMPERE = (8, 9), (10, 0), (8, 0)
-_FNUZ = ("gfx940", "gfx941", "gfx942")  # MI300 has another E4M3 than everybody else
+FNUZ = ("gfx940", "gfx941", "gfx942")  # MI300 has another E4M3 than everybody else
 _CDNA4 = "gfx950"
 
 
@@ -75,7 +74,7 @@ def _rocm_lacks(name: str, architecture: str) -> str:
         return f"mxfp8 needs {_CDNA4}, this is {architecture}"
     if name == "tf32":
         return "torch has no TF32 on AMD"
-    if name == "float8_e4m3" and architecture not in (*_FNUZ, _CDNA4):
+    if name == "float8_e4m3" and architecture not in (*FNUZ, _CDNA4):
         return f"float8_e4m3 is not known of {architecture}"
     return ""
 
@@ -86,7 +85,7 @@ def _cpu_lacks(name: str, _capability: str) -> str:
 
 @dataclass(frozen=True)
 class Operands:
-    """Two operands of a product: ``left`` is (m, k), ``right`` (n, k), by rows; ``scales`` are all one."""
+    """Two operands of a product: ``left`` is (m, k), ``right`` (n, k), by rows, and ``scales``."""
 
     format: str
     left: Any
@@ -100,13 +99,14 @@ class Operands:
         if not self.scales:
             torch.mm(self.left, self.right.t(), out=out)
             return
+        left, right = (side.values if isinstance(side, Blocks) else side for side in (self.left, self.right))
         torch._scaled_mm(  # noqa: SLF001 - its public name is younger than many an image
-            self.left, self.right.t(), *self.scales, out_dtype=out.dtype, out=out
+            left, right.t(), *self.scales, out_dtype=out.dtype, out=out
         )
 
     def block(self, rows: list[int], columns: list[int]) -> tuple[Any, Any]:
         """Give some rows of both operands in double precision on the processor."""
-        return double(self.left[rows], self.format), double(self.right[columns], self.format)
+        return double(self.left[rows]), double(self.right[columns])
 
 
 def operands(name: str, sizes: tuple[int, int, int], device: Device, seed: int) -> Operands:
@@ -118,55 +118,41 @@ def operands(name: str, sizes: tuple[int, int, int], device: Device, seed: int) 
     torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
     generator = torch.Generator(device=device.place).manual_seed(seed)
     sides = [_side(name, rows, k, device, generator) for rows in (m, n)]
-    return Operands(name, sides[0], sides[1], _scales(name, (m, n), k, device))
+    return Operands(name, sides[0], sides[1], _scales(name, sides, device))
 
 
 def _side(name: str, rows: int, k: int, device: Device, generator: Any) -> Any:
     import torch  # noqa: PLC0415
 
     made = torch.randn(rows, k, generator=generator, device=device.place, dtype=torch.float32)
+    return rounded(made, name, device)
+
+
+def rounded(made: Any, name: str, device: Device, groups: Sequence[int] = ()) -> Any:
+    """Round values to a format; of ``groups`` of rows, the scales of blocks are laid out apart."""
+    import torch  # noqa: PLC0415
+
     if name in ("float32", "tf32"):
         return made
     if name in ("bfloat16", "float16"):
         return made.to(getattr(torch, name))
-    if name == "nvfp4":
-        return _pack_fp4(made)
-    return made.to(torch.float8_e4m3fnuz if device.capability in _FNUZ else torch.float8_e4m3fn)
+    if name in blocks.SIZES:
+        return blocks.lay_out(blocks.quantise(made, name), tiled=device.kind != "rocm", groups=groups)
+    return made.to(torch.float8_e4m3fnuz if device.capability in FNUZ else torch.float8_e4m3fn)
 
 
-def _scales(name: str, sides: tuple[int, int], k: int, device: Device) -> tuple[Any, ...]:
-    """Give scales of one: laid out in whatever order a chip wants them, they are the same."""
+def _scales(name: str, sides: Sequence[Any], device: Device) -> tuple[Any, ...]:
+    """Give the scales of both sides: FP8's are one, whose every layout is the same."""
     import torch  # noqa: PLC0415
 
-    if name == "float8_e4m3":
-        one = torch.ones((), device=device.place, dtype=torch.float32)
-        return one, one
-    if name not in _BLOCKS:
+    if name in blocks.SIZES:
+        return tuple(side.laid for side in sides)
+    if name != "float8_e4m3":
         return ()
-    kind = torch.float8_e8m0fnu if name == "mxfp8" else torch.float8_e4m3fn
-    blocks = -(-k // _BLOCKS[name])
-    padded = [-(-rows // 128) * 128 * (-(-blocks // 4) * 4) for rows in sides]
-    return tuple(torch.ones(size, device=device.place, dtype=torch.float32).to(kind) for size in padded)
+    one = torch.ones((), device=device.place, dtype=torch.float32)
+    return one, one
 
 
-def _pack_fp4(values: Any) -> Any:
-    """Round to E2M1, and put two of them into a byte, the even one into its low half."""
-    import torch  # noqa: PLC0415
-
-    edges = torch.tensor([(a + b) / 2 for a, b in pairwise(_NVFP4)], device=values.device)
-    scaled = values * _FP4_SCALE
-    codes = torch.bucketize(scaled.abs(), edges).to(torch.uint8) | (scaled < 0).to(torch.uint8) << 3
-    packed = codes[:, 0::2] | codes[:, 1::2] << 4
-    return packed.contiguous().view(torch.float4_e2m1fn_x2)
-
-
-def double(block: Any, name: str) -> Any:
+def double(block: Any) -> Any:
     """Read operands in double precision on the processor."""
-    import torch  # noqa: PLC0415
-
-    if name != "nvfp4":
-        return block.float().cpu().double()
-    packed = block.view(torch.uint8).cpu()
-    codes = torch.stack([packed & 0xF, packed >> 4], dim=-1).flatten(start_dim=-2).long()
-    magnitudes = torch.tensor(_NVFP4, dtype=torch.float64)[codes & 7]
-    return torch.where(codes >= 8, -magnitudes, magnitudes)  # noqa: PLR2004 - the sign bit
+    return block.double() if isinstance(block, Blocks) else block.float().cpu().double()

@@ -12,19 +12,18 @@ from importlib.resources import files
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from gpuassay.measure.work import counts, verify
+from gpuassay.measure.work import counts, experts, verify
 from gpuassay.measure.work.case import Work, copies
-from gpuassay.measure.work.formats import FORMATS, require
+from gpuassay.measure.work.formats import FORMATS, UnsupportedError, double, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpuassay.measure.work.device import Device
 
-METHOD = 1
+METHOD = 2
 _TINY_SIDE, _TINY_GROUPS, _TINY_ROWS = 64, 4, 16
 _SEED = 20261130
-_FORMAT = "bfloat16"
 
 
 def models() -> Mapping[str, Mapping[str, Any]]:
@@ -49,7 +48,8 @@ def cases(args: Mapping[str, Any]) -> list[dict[str, Any]]:
         if args["least_m"] <= case["rows"] / case["groups"] <= args["most_m"]
     ]
     yardstick = {"model": "", "projection": "dense", "groups": 1, "routing": "even"}
-    return [{**yardstick, "n": 8192, "k": 8192, "rows": 8192}, *found]
+    how = {"format": args["format"], "library": args["library"]}
+    return [{**case, **how} for case in ({**yardstick, "n": 8192, "k": 8192, "rows": 8192}, *found)]
 
 
 def _of_model(
@@ -94,43 +94,54 @@ def prepare(case: Mapping[str, Any], device: Device) -> Work:
     """Make a grouped product ready. Raises UnsupportedError."""
     import torch  # noqa: PLC0415 - torch is loaded only where it runs
 
-    require(_FORMAT, device)
     n, k, rows = _sizes(case, device)
-    about = FORMATS[_FORMAT]
+    format_, about = case["format"], FORMATS[case["format"]]
+    call = experts.choose(format_, case["library"], rows, (n, k), device)
     moved = counts.grouped_bytes(rows, n, k, about.operand, about.result_bytes)
     generator = torch.Generator(device=device.place).manual_seed(_SEED)
 
-    def normal(*shape: int) -> Any:
-        return torch.randn(*shape, generator=generator, device=device.place, dtype=torch.bfloat16)
+    def normal(*shape: int, groups: Sequence[int] = ()) -> Any:
+        made = torch.randn(*shape, generator=generator, device=device.place, dtype=torch.bfloat16)
+        return rounded(made, format_, device, groups)
 
-    sets = [(normal(sum(rows), k), normal(len(rows), n, k)) for _ in range(copies(moved, device))]
-    call, via = _call(rows, device)
+    sets = [
+        (normal(call.total, k, groups=call.groups), normal(len(rows), n, k))
+        for _ in range(copies(moved, device))
+    ]
     results: list[Any] = [None] * len(sets)
 
     def kernel(number: int) -> None:
         one = number % len(sets)
-        results[one] = call(*sets[one])
+        results[one] = call.run(*sets[one])
 
     kept: list[Any] = []
 
     def check() -> verify.Check:
-        kernel(0)
-        kept.append(results[0].clone())
-        return _compare(rows, *sets[0], kept[0])
+        try:
+            kernel(0)
+            device.wait()
+        except Exception as error:
+            if experts.refused(error):
+                raise UnsupportedError(f"{call.via}: {str(error).strip().splitlines()[0][:200]}") from error
+            raise
+        experts.forget()
+        kept.append(call.unpadded(results[0]).clone())
+        return _compare(rows, call.unpadded(sets[0][0]), sets[0][1], kept[0], format_)
 
     def recheck() -> int:
         kernel(0)
-        return verify.changed(kept[0], results[0], verify.TOLERANCES[_FORMAT], k)
+        return verify.changed(kept[0], call.unpadded(results[0]), verify.TOLERANCES[format_], k)
 
     sizes = {
         "n": n,
         "k": k,
         "groups": len(rows),
         "rows": sum(rows),
+        "padded_rows": call.total,
         "most_rows": max(rows),
         "sets": len(sets),
     }
-    return Work(kernel, check, recheck, counts.grouped_flops(rows, n, k), moved, sizes, via)
+    return Work(kernel, check, recheck, counts.grouped_flops(rows, n, k), moved, sizes, call.via)
 
 
 def _sizes(case: Mapping[str, Any], device: Device) -> tuple[int, int, list[int]]:
@@ -142,34 +153,16 @@ def _sizes(case: Mapping[str, Any], device: Device) -> tuple[int, int, list[int]
     return min(case["n"], _TINY_SIDE), min(case["k"], _TINY_SIDE), rows
 
 
-def _call(rows: Sequence[int], device: Device) -> tuple[Any, str]:
-    """Choose the call: torch's grouped product, or, where it has none, a loop, which is another method."""
-    import torch  # noqa: PLC0415
-
-    if len(rows) == 1:
-        return lambda left, weights: torch.mm(left, weights[0].t()), "torch.mm"
-    ends = torch.tensor(rows, device=device.place).cumsum(0).to(torch.int32)
-    grouped = getattr(torch, "_grouped_mm", None)
-    if grouped is not None:
-        return lambda left, weights: grouped(left, weights.transpose(-2, -1), offs=ends), "torch._grouped_mm"
-
-    def loop(left: Any, weights: Any) -> Any:
-        parts = left.split(list(rows))
-        return torch.cat([part @ own.t() for part, own in zip(parts, weights, strict=True)])
-
-    return loop, "a loop of torch.mm"
-
-
-def _compare(rows: Sequence[int], left: Any, weights: Any, result: Any) -> verify.Check:
+def _compare(rows: Sequence[int], left: Any, weights: Any, result: Any, format_: str) -> verify.Check:
     """Compare a block of every group with rows."""
-    tolerance = verify.TOLERANCES[_FORMAT]
+    tolerance = verify.TOLERANCES[format_]
     found, begin = [], 0
     columns = verify.spread_over(weights.shape[1])
     for group, count in enumerate(rows):
         if count:
             own = [begin + row for row in verify.spread_over(count)]
             block = result[own][:, columns].float().cpu().double()
-            sides = [side.float().cpu().double() for side in (left[own], weights[group][columns])]
+            sides = [double(side) for side in (left[own], weights[group][columns])]
             found.append(verify.compare(sides[0], sides[1], block, tolerance))
         begin += count
     lost = int((~result.isfinite()).sum())

@@ -22,6 +22,7 @@ _TELLING = (
     "HIPBLASLT_TUNING_FILE",
     "NVIDIA_TF32_OVERRIDE",
     "OMP_NUM_THREADS",
+    "ROCBLAS_DEFAULT_ATOMICS_MODE",
     "PYTORCH_TUNABLEOP_ENABLED",
     "ROCR_VISIBLE_DEVICES",
     "TORCH_BLAS_PREFER_HIPBLASLT",
@@ -47,8 +48,13 @@ def main(order: dict[str, Any]) -> int:
             paper.write(json.dumps({**document, **more}) + "\n")
         os._exit(1 if {"broken", "ended"} & more.keys() else 0)
 
+    def say(more: Mapping[str, Any]) -> None:
+        """Print one line of several, at once."""
+        paper.write(json.dumps(more) + "\n")
+        paper.flush()
+
     try:
-        document |= _work(order, leave)
+        document |= _work(order, say, leave)
         status = 0
     except Exception as error:  # noqa: BLE001 - what torch raises while it is loaded has no common kind
         document["failed"] = f"{type(error).__name__}: {error}"[:500]
@@ -58,15 +64,30 @@ def main(order: dict[str, Any]) -> int:
     return status
 
 
-def _work(order: dict[str, Any], leave: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
+def _work(
+    order: dict[str, Any],
+    say: Callable[[Mapping[str, Any]], None],
+    leave: Callable[[Mapping[str, Any]], None],
+) -> dict[str, Any]:
     workload = import_module(f"gpuassay.measure.work.{order['workload']}")
+    if hasattr(workload, "bare"):  # one that works before torch is loaded, and without it
+        return {"versions": device.bare_versions(), "rows": workload.bare(order)}
+    if hasattr(workload, "keep_bare_journal"):  # one whose children load torch, and it does not
+        about = {"versions": device.bare_versions(), "image": os.environ.get("GPUASSAY_IMAGE", "")}
+        workload.keep_bare_journal(
+            order, lambda more: say({**about, **more} if "fs" in more else more), leave
+        )
     chosen = device.choose(int(os.environ.get("LOCAL_RANK", "0")))
     about = {
         "device": chosen.document(),
         "versions": device.versions(),
-        "image": order.get("image", ""),
+        "image": os.environ.get("GPUASSAY_IMAGE", ""),
         "environment": {name: os.environ[name] for name in _TELLING if name in os.environ},
     }
+    if hasattr(workload, "keep_journal"):  # one that tells of itself while it works
+        workload.keep_journal(
+            order, chosen, lambda more: say({**about, **more} if "place" in more else more), leave
+        )
     if hasattr(workload, "run"):  # one that works with the other ranks, in an order of its own
         workload.run(order, chosen, lambda more: leave({**about, **more}))
     plan = timing.plan(seconds=float(order["seconds"]), warm=bool(order["warm"]))

@@ -24,17 +24,33 @@ class Tolerance(NamedTuple):
     inside: float
 
 
+LONGEST = 1 << 14
+"""The longest sum of any shape that is multiplied."""
+SUM_BITS = 14
+"""Of a sum in FP8, on the chip that keeps fewest (Hopper: arXiv 2412.19437, 3.3.2)."""
+STEPS = {"float8_e4m3": 32, "mxfp8": 32, "nvfp4": 64}
+"""So many terms a matrix instruction adds at once: 32 bytes of each operand."""
+
+
+def _cut_off(name: str) -> float:
+    """Give what cutting off the sum after each step comes to, of the root of the sum of squares of its terms.
+
+    That is about as large as the sum itself, and a step loses no more than a unit in its last place.
+    """
+    return LONGEST / STEPS[name] * 2.0 ** (1 - SUM_BITS)
+
+
 TOLERANCES: Mapping[str, Tolerance] = {
     # Units of rounding: 2^-24 for float32, 2^-11 for float16 and TF32, 2^-8 for bfloat16. Some room inside,
-    # where a library may join partial sums in the type of the result, and FP8 of Hopper keeps 14 bits of a
-    # sum.
+    # where a library may join partial sums in the type of the result. Products of a scale and of 8 and 4 bits
+    # are exact in float32.
     "float32": Tolerance(2**-22, 2**-14),
     "tf32": Tolerance(2**-22, 2**-8),
     "bfloat16": Tolerance(2**-7, 2**-6),
     "float16": Tolerance(2**-10, 2**-8),
-    "float8_e4m3": Tolerance(2**-7, 2**-4),
-    "mxfp8": Tolerance(2**-7, 2**-4),
-    "nvfp4": Tolerance(2**-7, 2**-5),
+    "float8_e4m3": Tolerance(2**-7, _cut_off("float8_e4m3")),
+    "mxfp8": Tolerance(2**-7, _cut_off("mxfp8")),
+    "nvfp4": Tolerance(2**-7, _cut_off("nvfp4")),
 }
 
 

@@ -1,0 +1,1 @@
+"""A rating made of several runs, the podium of many ratings, and what differs between two runs."""
