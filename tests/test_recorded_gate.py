@@ -61,3 +61,12 @@ def test_a_check_that_never_ran_is_named() -> None:
         "audit.a.new: no recorded cluster on which it fails",
         "audit.a.new: no recorded cluster on which it passes",
     ]
+
+
+def test_a_cluster_that_no_test_has_passed_is_unproven(tmp_path: Path) -> None:
+    """A description counts only where a test of this very run found it true: one that ran, and passed."""
+    ended = {"sound": "", "odd": "<failure/>", "left": "<skipped/>"}
+    cases = (f'<testcase name="{GATE["PROOF"].format(name)}">{end}</testcase>' for name, end in ended.items())
+    junit = tmp_path / "tests.xml"
+    junit.write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>", encoding="utf-8")
+    assert GATE["unproven"](["sound", "odd", "left", "new"], str(junit)) == ["odd", "left", "new"]
