@@ -160,6 +160,14 @@ class Rack:
     def _hosts(self) -> Path:
         return self._folder / "hosts"
 
+    def alias(self, node: Node, name: str) -> None:
+        """Have all nodes know one by another name as well."""
+        self._publish(node.address, name)
+
+    def _publish(self, address: str, name: str) -> None:
+        with self._hosts.open("a") as hosts:  # in place: it is mounted in the nodes that run
+            hosts.write(f"{address} {name}\n")
+
     def boot(self, name: str) -> Node:
         """Boot a node, or boot one again that was powered off: with a new boot id, at its old address."""
         known = self._nodes.get(name)
@@ -169,8 +177,7 @@ class Rack:
         own.mkdir(exist_ok=True)
         (own / "boot_id").write_text(f"{boot_id}\n")
         if not known:
-            with self._hosts.open("a") as hosts:  # in place: it is mounted in the nodes that run
-                hosts.write(f"{address} {name}\n")
+            self._publish(address, name)
         pid, handle = self._unshare(name, _BOOT, *_own_everything(), own=own)
         node = self._nodes[name] = Node(name, address, boot_id, pid, handle, self._switch)
         self._wire(node)

@@ -55,7 +55,8 @@ class Kubelet:
 
     ``missing`` images cannot be pulled; ``leaky`` nodes give GPUs to whoever names them; ``pythons`` take the
     place of a container's ``python3``, by node. ``within`` gives the command that runs one on a node, for
-    nodes that are namespaces. While one is ``frozen``, pods wait.
+    nodes that are namespaces; ``publish`` is told by which name a pod is to be found. While one is
+    ``frozen``, pods wait.
     """
 
     store: Store
@@ -67,6 +68,7 @@ class Kubelet:
     leaky: set[str] = field(default_factory=set)
     honours: bool = True  # network policies
     within: dict[str, Callable[..., list[str]]] = field(default_factory=dict)
+    publish: Callable[[Object, str], None] = lambda _pod, _name: None
     frozen: Callable[[str], bool] = lambda _node: False
     logs: dict[Key, Log] = field(default_factory=dict)
     _processes: dict[Key, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -82,6 +84,9 @@ class Kubelet:
         if self.frozen(pod["spec"]["nodeName"]):
             threading.Thread(target=self._start_later, args=(key, pod), daemon=True).start()
             return
+        if "subdomain" in pod["spec"]:
+            place = pod["spec"]["hostname"], pod["spec"]["subdomain"], key.namespace, "svc"
+            self.publish(pod, ".".join(place))
         log = self.logs[key] = Log()
         with self._lock:
             process = self._processes[key] = subprocess.Popen(
