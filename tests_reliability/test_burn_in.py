@@ -130,16 +130,18 @@ def test_xids(measure: Measure, observe: Observe) -> None:
 
 
 def test_ras(measure: Measure, observe: Observe) -> None:
-    """AMD's driver writes of no error that could not be corrected, no hang and no reset while it lasts.
+    """AMD's driver tells of no error that could not be corrected, no hang and no reset while it lasts.
 
-    The log is read before and after: what is new came of the load, and what was there before is judged by
-    the audit.
+    Its log and its counters are read before and after: what is new came of the load, and what was there
+    before is judged by the audit.
 
     Fix: drain the node and do what AMD's guide says of the block that is named.
     """
     for whole in measure("burn_in"):
         for node in whole.nodes:
             observe(node, serious=node.since.amdgpu_log.serious)
+            for gpu in node.gpus:
+                observe(gpu, uncorrected=gpu.since.uncorrected_since_load)
 
 
 def test_memory(measure: Measure, observe: Observe) -> None:
@@ -183,3 +185,31 @@ def test_links(measure: Measure, observe: Observe) -> None:
         for node in whole.nodes:
             for port in node.fabric.ports:
                 observe(port, downs=port.since.downs)
+
+
+def test_symbol_errors(measure: Measure, observe: Observe) -> None:
+    """InfiniBand links carry their bits without errors while it lasts.
+
+    A symbol error is one that the link's own correction could not repair, so a packet is sent again. Under
+    load a link carries as much as it ever will, and its cable and transceiver are as warm.
+
+    Fix: clean or exchange cable and transceiver of the port that is named, and look at its partner's
+    counters.
+    """
+    for whole in measure("burn_in"):
+        for node in whole.nodes:
+            for port in node.fabric.ports:
+                observe(port, bit_error_rate=port.since.bit_error_rate_loaded)
+
+
+def test_pcie(measure: Measure, observe: Observe) -> None:
+    """The PCIe links of GPUs and network cards lose nothing while it lasts.
+
+    The counters of the devices and of the ports above them are read before and after. A fatal error costs a
+    link or a device, and the job with it; one that is not fatal costs a transaction, and mostly the process.
+
+    Fix: drain the node; reseat or exchange the part that is named, its riser, cable or retimer.
+    """
+    for whole in measure("burn_in"):
+        for node in whole.nodes:
+            observe(node, fatal=node.since.pci_fatal, nonfatal=node.since.pci_nonfatal)

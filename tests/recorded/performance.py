@@ -156,14 +156,17 @@ def b200(name: str, index: int) -> list[Item]:
 def h200(name: str, index: int) -> list[Item]:
     """Return what an HGX H200 node answers, and what was measured on it."""
     tests = measurements.nccl_tests(name, "NVIDIA H200", exchanges.H200.domain["all_reduce"])
+    own = hgx_h200.node(name, index)
     return [
-        *hgx_h200.node(name, index),
+        *own,
         tests,
         *measured(H200, name, index, [hgx_b200.gpu(rail) for rail in range(8)]),
         tools.nvbandwidth("NVIDIA H200", 55.2, 394.5),
         tools.mamf("NVIDIA H200", 756, 851),
         tools.hpl_mxp(54.3),
         perftest.item(name, index, [f"mlx5_{rail}" for rail in (0, 3, 4, 5, 6, 9, 10, 11)], 400),
+        *burned(H200, name, index, [hgx_b200.gpu(rail) for rail in range(8)]),
+        *burnt.after(own),
     ]
 
 

@@ -109,15 +109,20 @@ class Past:
         return Unread("denied", why, rebooted.evidence) if rebooted.value else None
 
     @cached_property
+    def counted_hours(self) -> Fact[float]:
+        """How many hours have passed in which everything went on counting, however few."""
+        unread = self.break_in_counting
+        return unread if unread is not None else Read(self._earlier.hours if self._earlier else 0.0)
+
+    @cached_property
     def hours(self) -> Fact[float]:
-        """How many hours have passed in which everything went on counting."""
-        unread, hours = self.break_in_counting, self._earlier.hours if self._earlier else 0.0
-        if unread is not None:
-            return unread
-        if hours < _LEAST_HOURS:
-            why = f"too short: {hours * 60:.0f} minutes lie between the recordings, and a rate needs an hour"
+        """The same, where it is long enough for a rate of what happens now and then."""
+        counted = self.counted_hours
+        if isinstance(counted, Read) and counted.value < _LEAST_HOURS:
+            minutes = counted.value * 60
+            why = f"too short: {minutes:.0f} minutes lie between the recordings, and a rate needs an hour"
             return Unread("failed", why)
-        return Read(hours)
+        return counted
 
     @property
     def log_seconds(self) -> Fact[float]:

@@ -213,6 +213,12 @@ class GpuSince(PartSince["Gpu"]):
         return risen(now, then.value.health.lifetime_uncorrected_errors)
 
     @property
+    def uncorrected_since_load(self) -> Fact[int]:
+        """The same by the driver's own count, which begins anew with the driver: all that AMD's has."""
+        then, now = self._past.break_in_counting or self.itself, self._now.health.uncorrected_errors
+        return then if isinstance(then, Unread) else risen(now, then.value.health.uncorrected_errors)
+
+    @property
     def corrected_per_day(self) -> Fact[float]:
         """How many memory errors were corrected in a day, on average."""
         then, now = self.itself, self._now.health.corrected_errors
@@ -272,7 +278,16 @@ class PortSince:
     @property
     def bit_error_rate(self) -> Fact[float]:
         """Symbol errors since, by the bits that its rate makes in that time."""
-        then, speed, hours = self.then, self._now.line_rate_gbps, self._past.hours
+        return self._per_bit(self._past.hours)
+
+    @property
+    def bit_error_rate_loaded(self) -> Fact[float]:
+        """The same over any time: a loaded link carries so many bits that minutes of it tell."""
+        return self._per_bit(self._past.counted_hours)
+
+    def _per_bit(self, hours: Fact[float]) -> Fact[float]:
+        then = self.then
         if isinstance(then, Unread):
             return then
-        return per_bit(risen(self._now.symbol_errors, then.value.symbol_errors), speed, hours)
+        errors = risen(self._now.symbol_errors, then.value.symbol_errors)
+        return per_bit(errors, self._now.line_rate_gbps, hours)
