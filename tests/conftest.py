@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,9 +19,12 @@ if TYPE_CHECKING:
 # What helpers assert is told as fully as what tests do.
 pytest.register_assert_rewrite(*(file.stem for file in Path(__file__).parent.glob("[!_]*.py")))
 
-settings.register_profile("untimed", deadline=None)  # no test is about how long it takes
+# No test is about how long it takes. A CI tries the same examples each time, so that a change is not held up
+# by what was there before it; everywhere else new ones are drawn.
+settings.register_profile("untimed", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("untimed")
 
+STARTERS = frozenset({"kubeapi", "nodes", "slurmd", "sshd", "waiting"})
 CHROMIUM = shutil.which("chromium")
 BACKSTOP_S = 300
 """No test takes nearly as long: one that does waits for what will never come, and says where."""
@@ -27,10 +32,23 @@ BACKSTOP_S = 300
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let no test hang a whole run; a test that needs longer says so with a mark of its own."""
+    """Let no test hang a whole run; a test that needs longer says so with a mark of its own.
+
+    Those that start nodes, daemons and ranks are one group: beside each other (``-n2 --dist=loadgroup``)
+    they would take from each other the time that they measure.
+    """
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(BACKSTOP_S))
+        if _starts_much(item.getparent(pytest.Module)):
+            item.add_marker(pytest.mark.xdist_group("machines"))
+
+
+def _starts_much(file: pytest.Module | None) -> bool:
+    """Tell whether a file of tests imports what starts nodes, daemons and ranks."""
+    names = vars(file.obj) if file else {}
+    homes = (one.__module__ for one in names.values() if isinstance(one, (type, FunctionType)))
+    return any(home.partition(".")[0] in STARTERS for home in homes)
 
 
 @pytest.fixture(scope="module")

@@ -26,8 +26,8 @@ SLOW = "n2"
 
 @pytest.fixture(scope="module", params=["ssh", pytest.param("slurm", marks=needs_slurm())])
 def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Run the checks of collectives on three nodes, of which one sends at 100 Mbit/s, by each target."""
-    shape = ["rate", "100mbit", "burst", "256kb", "limit", "16mb"]
+    """Run the checks of collectives on three nodes, of which one sends at 50 Mbit/s, by each target."""
+    shape = ["rate", "50mbit", "burst", "64kb", "limit", "16mb"]
     command = ["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", *shape]
     return judged(tmp_path_factory.mktemp("slow"), request.param, lambda rack: rack[SLOW].run(*command))
 
