@@ -14,14 +14,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from gpuassay.evidence.recording import read_survey
+from gpuassay.audited import compare
+from gpuassay.evidence.recording import read_recording, read_survey
+from gpuassay.facts import fleet
+from gpuassay.facts.fault_audited import ANSWER
 from gpuassay.facts.fault_trial import FaultTrial, trials
+from gpuassay.judge.catalog import load_catalog
 from gpuassay.judge.fact import Read
+from gpuassay.judge.site import load_site
 from nodes import Rack
 from slurmd import LOGIN, Slurm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gpuassay.evidence.item import Item
     from gpuassay.judge.fact import Fact
@@ -105,7 +110,7 @@ class Breaking:
 
     def story(self) -> str:
         """Give the names of the steps that were kept, in their order."""
-        return " ".join(item.id for item in self._items() if not item.id.startswith("watch/"))
+        return " ".join(item.id for item in self._items() if not item.id.startswith(("watch/", ANSWER)))
 
     @property
     def ended(self) -> bool:
@@ -130,8 +135,8 @@ class Breaking:
         subprocess.run(["pkill", f"-{number}", "-f", f"^{sys.executable} .*{self.run_dir}"], check=True)
 
     def trials(self) -> list[FaultTrial]:
-        """Read what was kept so far."""
-        return list(trials([(item, f"#{item.seq}") for item in self._items()]))
+        """Read what was kept so far, what serves beside what had served."""
+        return compared(trials([(item, f"#{item.seq}") for item in self._items()]), self._folder)
 
     def _items(self) -> Sequence[Item]:
         recording = self.run_dir / "recording"
@@ -146,6 +151,18 @@ class Breaking:
             for check, found in checks.items()
             if found["verdict"] not in ("not_run", "skip")
         }
+
+
+def compared(found: Iterable[FaultTrial], folder: Path) -> list[FaultTrial]:
+    """Have each trial of the run in a folder know what it is compared with, if it brought another node."""
+    told = list(found)
+    if any(trial.serving for trial in told):
+        catalog = load_catalog(folder / "thresholds.toml", ROOT / "advisories.toml")
+        site = load_site(folder / "site.toml", catalog)
+        nodes = fleet(read_recording(folder / "run" / "recording"), site).nodes
+        for trial in told:
+            compare(trial, nodes, site)
+    return told
 
 
 def value(fact: Fact[Any]) -> Any:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from breaking import compared
 from gpuassay.evidence.recording import read_survey
 from gpuassay.facts.fault_trial import FaultTrial, trials
 from kubeapi import cluster
@@ -165,7 +166,7 @@ class Place:
         if name is None:
             return []
         found = read_survey(recording, name.stem)
-        return list(trials([(item, found.ref(item)) for item in found.items]))
+        return compared(trials([(item, found.ref(item)) for item in found.items]), self.folder)
 
     def _write(self, watch_s: int, mend_s: int, replace_s: int) -> None:
         tables = (ROOT / "thresholds.toml").read_text(encoding="utf-8")

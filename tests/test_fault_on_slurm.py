@@ -108,7 +108,27 @@ def test_good_tooling_takes_the_node_and_brings_another(slurm: Slurm, tmp_path: 
     assert abs(value(trial.notify_s) - drained) <= 2 + 2  # a ticket is looked at every two seconds
     assert abs(value(trial.replace_s) - back) <= 2
     assert value(trial.well) is True
+    assert value(trial.audited) is True
     assert value(trial.loaded) is True
+
+
+def test_a_replacement_that_lacks_something_is_none(slurm: Slurm, tmp_path: Path) -> None:
+    """A node that comes back without a file system that it had passes no audit, and was not replaced."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    slurm.rack[NODE].run("mount", "-t", "tmpfs", "tmpfs", str(scratch))
+    declares = _python(tmp_path, tmp_path) + f'[[mount]]\npath = "{scratch}"\nrole = "local"\n'
+    run = Breaking(slurm, tmp_path, (REPLACED,), (30, 5, 60), declares=declares)
+    with drains(slurm, patience_s=0), run.start() as process:
+        _bring_another(slurm, run)  # it boots, and nobody mounts it
+        assert process.wait(120) == 1
+    (trial,) = run.trials()
+    assert value(trial.well) is True
+    assert value(trial.audited) is False
+    assert isinstance(trial.replaced, Read)
+    assert trial.replaced.value is False
+    assert f"its audit found less than before: {scratch} is not mounted" in trial.replaced.note
+    assert run.verdicts() == {"frozen_node_replaced": "fail"}
 
 
 _WRONG = """

@@ -6,20 +6,23 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpuassay.audited import compare
 from gpuassay.facts import fault_trial as facts
+from gpuassay.fault.audit import Audit
 from gpuassay.fault.consent import RefusedError, refuse_unless
 from gpuassay.fault.smoke import Smoke
 from gpuassay.fault.trial import RestoreFailedError, Trial
-from gpuassay.gathering import live_target, now
+from gpuassay.gathering import auditor, live_target, now
 from gpuassay.judge.fact import Read
 from gpuassay.watch import notices
 from gpuassay.watching import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpuassay.evidence.item import Item
     from gpuassay.evidence.run import RunFolder
+    from gpuassay.facts import Node
     from gpuassay.facts.fault_trial import FaultTrial
     from gpuassay.judge.catalog import Measurement
     from gpuassay.judge.site import Site
@@ -33,9 +36,9 @@ SPARE_S = 300.0
 class Breaker:
     """Conducts the trials of a run. After one that could not be mended it refuses all others."""
 
-    def __init__(self, request: Request, site: Site, folder: RunFolder) -> None:
-        """Take who asked for what, and where the run is kept."""
-        self._request = request
+    def __init__(self, request: Request, site: Site, folder: RunFolder, nodes: Sequence[Node]) -> None:
+        """Take who asked for what, where the run is kept, and the nodes as they were when it began."""
+        self._request, self._site, self._nodes = request, site, nodes
         self._consent = request.consent
         self._folder = folder
         self._target: Target = live_target(request, site)
@@ -60,7 +63,8 @@ class Breaker:
             hold = partial(self._hold, seconds, words)
             bounds = (watch_s, mend_s, replace_s, self._consent.ticket)
             load = partial(self._act, self._target.run, words)
-            more = (self._told, Smoke(product, self._image, load) if product else None)
+            audit = Audit(auditor(self._request, self._site, self._folder))
+            more = (self._told, audit, Smoke(product, self._image, load) if product else None)
             try:
                 with notices.eyes(self._services, node) as told_by:
                     eyes = [*self._target.eyes(node), *told_by]
@@ -69,6 +73,7 @@ class Breaker:
             except RestoreFailedError as error:
                 self._failed = str(error)
             else:
+                compare(story, self._nodes, self._site)
                 self._failed = _not_whole(story)
 
     @contextmanager
@@ -87,9 +92,9 @@ def _not_whole(story: FaultTrial) -> str:
         return ""
     if story.restored is None:
         return f"{story.node} was handed over to the provider, and no node was seen to serve in its place"
-    loaded = story.loaded
-    if isinstance(loaded, Read) and not loaded.value:
-        return f"what serves in place of {story.node} is not well: {loaded.note}"
+    for proof in (story.audited, story.loaded):
+        if isinstance(proof, Read) and not proof.value:
+            return f"what serves in place of {story.node} is not well: {proof.note}"
     return ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,19 @@ def looker(
             target.gather(_Kept(keep), watch)
 
     return look
+
+
+def auditor(
+    request: Request, site: Site, folder: RunFolder
+) -> Callable[[str, Callable[[str, Item], None]], None]:
+    """Give what asks one node, which may be new, all that nodes are asked. Raises TargetError, then."""
+
+    def ask(node: str, keep: Callable[[str, Item], None]) -> None:
+        target = live_target(replace(request, nodes=(node,)), site)
+        with Watch(folder, f"auditing {node}", (node,), lambda _line: None, request.until) as watch:
+            target.gather(_Kept(keep), watch)
+
+    return ask
 
 
 class _Kept:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuassay import rebooted
+from gpuassay.audited import compare
 from gpuassay.burning import Burning, NotAsIsError
 from gpuassay.enduring import Enduring
 from gpuassay.evidence.item import Item
@@ -148,6 +149,8 @@ class Measure:
         conducted = list(heard(pairs, self._services.remediation))
         if any(not trial.was(measurement.fault, measurement.args) for trial in conducted):
             raise NotMeasuredError(f"{measurement.name} was done in another way in this recording")
+        for trial in conducted:
+            compare(trial, self._nodes, self._site)
         return conducted
 
     def _break(self, measurement: Measurement) -> None:

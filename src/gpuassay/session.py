@@ -191,7 +191,7 @@ def prepare(
         from gpuassay.breaking import Breaker  # noqa: PLC0415 - who breaks nothing pays for none of it
         from gpuassay.rebooting import Rebooter  # noqa: PLC0415
 
-        measure.breaks = Breaker(request, site, RunFolder(folder.parent))
+        measure.breaks = Breaker(request, site, RunFolder(folder.parent), fleet.nodes)
         measure.reboots = Rebooter(request, site, RunFolder(folder.parent))
     if request.site is not None and recording.site_text is not None:
         measure.services_then = _services_of(folder / "site.toml")

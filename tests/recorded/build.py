@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 
     from recorded.description import Description
 
+SPARE = 99
+"""The number of a machine that serves in place of a node, which makes its serial numbers."""
+
 MODELS: dict[str, Callable[[str, int], list[Item]]] = {
     "cpu_vm": cpu_vm.node,
     "gb300_rack": lambda name, index: [
@@ -109,14 +112,14 @@ SERVICES: dict[str, Callable[[Sequence[str]], list[Item]]] = {
     "mi355x_measured": object_speeds.services,
     "hgx_b200_kubernetes": lambda names: [
         *kubernetes.services(names),
-        *kube_faults.on_kubernetes(names),
+        *kube_faults.on_kubernetes(names, hgx_b200.node(names[0], SPARE)),
         *churn.on_kubernetes(names),
     ],
     "hgx_b200_slurm": lambda names: [
         *objects.services(names),
         *slurm.trial(names, 8),
         *containers.on_slurm(names, 8),
-        *faults.on_slurm(names),
+        *faults.on_slurm(names, hgx_b200.node(names[0], SPARE)),
         *churn.on_slurm(),
         *synthetic_faults.on_slurm(names[0]),
         *real_faults.on_slurm(names[0]),

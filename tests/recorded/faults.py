@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuassay.evidence.item import Item
 from gpuassay.facts import fault_trial as facts
+from gpuassay.facts.fault_audited import ANSWER, AUDIT
 from gpuassay.facts.fault_smoke import SMOKE
 from gpuassay.measure.work import gemm
 
@@ -20,12 +22,16 @@ PRODUCT, GPUS = "bfloat16 4096x4096x4096", 8
 BOOTED, BOOTED_AGAIN = "2026-11-02T09:14:11", "2026-11-30T08:21:00"
 
 
-def on_slurm(names: Sequence[str]) -> list[Item]:
-    """Return the trials of a cluster that Slurm gives out: all end as they should."""
+def on_slurm(names: Sequence[str], answers: Sequence[Item] = ()) -> list[Item]:
+    """Return the trials of a cluster that Slurm gives out: all end as they should.
+
+    ``answers`` are those of the node that serves again, if it is audited.
+    """
     frozen = {"service": "slurmd", "how": "freeze", "watch_s": 600, "mend_s": 240, "replace_s": 3600}
     frozen |= {"smoke": PRODUCT}
-    begun = _begun("service", frozen, names[0], "slurmd (4711) is stopped")
-    items = (*begun, _message(ARMED), *_taken(names[0]), _message(TOLD, names[0]), *_replaced(names))
+    begun = _begun("service", frozen, names[0], "slurmd (4711) is stopped", audit=bool(answers))
+    back = _replaced(names, answers)
+    items = (*begun, _message(ARMED), *_taken(names[0]), _message(TOLD, names[0]), *back)
     return [of("frozen_slurmd", item) for item in items]
 
 
@@ -40,12 +46,14 @@ def spared_trial(name: str, fault: str, args: Mapping[str, Any], node: str, proo
     return [of(name, item) for item in (*_begun(fault, args, node, proof), *_spared(args["watch_s"]))]
 
 
-def _begun(fault: str, args: Mapping[str, Any], node: str, proof: str) -> Iterator[Item]:
+def _begun(
+    fault: str, args: Mapping[str, Any], node: str, proof: str, *, audit: bool = False
+) -> Iterator[Item]:
     """Yield all until something is broken."""
     what = {"fault": fault, "args": dict(args), "method": facts.METHOD}
     where = {"node": node, "ticket": "CHG-0000", "mark": "00000000", "wall": 1796025600.0}
     plan = {"does": ["…"], "undoes": ["…"], "expects": "…", "state": {}, "boot": "made up"}
-    yield Item(facts.TRIAL, 0, asked={**what, **where})
+    yield Item(facts.TRIAL, 0, asked={**what, **where, AUDIT: audit})
     yield act("plan", BEGAN, plan)
     yield act("arm", ARMED, {"by": f"systemd's timer gpuassay-undo-{where['mark']}"})
     yield from _sights(node, ARMED, "ALLOCATED", "", refused=False)
@@ -59,20 +67,30 @@ def _taken(node: str) -> Iterator[Item]:
     yield Item(facts.END, 0, asked={"state": facts.HANDED_OVER, "watched_until_s": ENDED})
 
 
-def _replaced(names: Sequence[str]) -> Iterator[Item]:
+def _replaced(names: Sequence[str], answers: Sequence[Item]) -> Iterator[Item]:
     """Yield what is seen where the provider boots the first node anew and lets it in again."""
     yield _fleet(ARMED, names)
     yield _fleet(ENDED, names[1:])
     yield _fleet(BACK, names)
-    yield from _back(names[0], loads(names[0], GPUS))
+    audited = audits(names[0], answers) if answers else ()
+    yield from _back(names[0], (*audited, *loads(names[0], GPUS)))
 
 
-def _back(node: str, loaded: Iterable[Item] = ()) -> Iterator[Item]:
+def _back(node: str, proven: Iterable[Item] = ()) -> Iterator[Item]:
     """Yield what is seen where the provider boots a node anew and lets it in again."""
     yield from _sights(node, BACK, "IDLE", "", refused=False)
     yield act("look", BACK + 2, {"proof": "booted since, with 8 GPUs on its bus"})
-    yield from loaded
+    yield from proven
     yield Item(facts.OVER, 0, asked={"watched_until_s": BACK + 3})
+
+
+def audits(node: str, answers: Iterable[Item]) -> Iterator[Item]:
+    """Yield what a node that serves again answers when it is asked what all nodes are."""
+    times = {"since_s": BACK + 2, "at_s": BACK + 2.5}
+    for item in answers:
+        if "/" not in item.id:  # what was measured on it is no answer
+            yield replace(item, id=ANSWER + item.id, asked={**item.asked, **times})
+    yield Item(AUDIT, 0, asked={"node": node, **times})
 
 
 def loads(node: str, gpus: int) -> Iterator[Item]:

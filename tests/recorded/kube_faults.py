@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpuassay.evidence.item import Item
 from gpuassay.facts import fault_trial as facts
+from gpuassay.facts.fault_audited import AUDIT
 from gpuassay.facts.fault_kube import NOTHING
 from recorded import kubernetes
-from recorded.faults import ARMED, BACK, BEGAN, BROKEN, ENDED, PRODUCT, SEEN, act, loads, of
+from recorded.faults import ARMED, BACK, BEGAN, BROKEN, ENDED, PRODUCT, SEEN, act, audits, loads, of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,13 +23,16 @@ _GONE = 64.5  # when the node was deleted
 _JOINED = BACK - 41.3  # when another machine joined under its name, whose GPUs are not yet given out
 
 
-def on_kubernetes(names: Sequence[str]) -> list[Item]:
-    """Return the trial of a kubelet that was frozen: its node is cordoned, deleted, and comes anew."""
+def on_kubernetes(names: Sequence[str], answers: Sequence[Item]) -> list[Item]:
+    """Return the trial of a kubelet that was frozen: its node is cordoned, deleted, and comes anew.
+
+    ``answers`` are those of the machine that comes.
+    """
     bounds = {"watch_s": 600, "mend_s": 240, "replace_s": 3600, "smoke": PRODUCT}
     what = {"fault": "service", "args": {"service": "kubelet", "how": "freeze", **bounds}}
     where = {"node": names[0], "ticket": "CHG-0000", "mark": "00000000", "wall": 1796025600.0}
     items = [
-        Item(facts.TRIAL, 0, asked={**what, "method": facts.METHOD, **where}),
+        Item(facts.TRIAL, 0, asked={**what, "method": facts.METHOD, **where, AUDIT: True}),
         act("plan", BEGAN, {"does": ["…"], "undoes": ["…"], "expects": "…", "state": {}, "boot": "made up"}),
         act("arm", ARMED, {"by": f"systemd's timer gpuassay-undo-{where['mark']}"}),
         *_sights(names, ARMED, _node(names[0], "a")),
@@ -38,6 +42,7 @@ def on_kubernetes(names: Sequence[str]) -> list[Item]:
         Item(facts.END, 0, asked={"state": facts.HANDED_OVER, "watched_until_s": ENDED}),
         *_replaced(names),
         act("look", BACK + 2, {"proof": f"booted since, with {kubernetes.GPUS} GPUs on its bus"}),
+        *audits(names[0], answers),
         *loads(names[0], kubernetes.GPUS),
         Item(facts.OVER, 0, asked={"watched_until_s": BACK + 3}),
     ]

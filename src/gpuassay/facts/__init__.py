@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gpuassay.evidence.recording import Recording
+    from gpuassay.facts.fault_audited import Answers
     from gpuassay.facts.slurm_node import OnSlurm
     from gpuassay.judge.catalog import Catalog
     from gpuassay.judge.fact import Fact
@@ -186,6 +187,13 @@ def fleet(recording: Recording, site: Site, earlier: Earlier | None = None) -> F
 def past(recording: Recording, site: Site, hours: float) -> Earlier:
     """Give the nodes of an earlier recording, made so many hours before."""
     return Earlier(map(_builder(recording, site), recording.nodes), hours)
+
+
+def in_place(then: Node, answers: Answers, site: Site) -> Node:
+    """Give the node that serves in place of another, by its own answers; it is held to that one's pool."""
+    pool = site.pool_of(answers.node) or site.pool_of(then.name)
+    ports, of = (pool.ports, pool.name) if pool else ((), "")
+    return Node(answers.node, heard(answers), ports, of, _products(site.catalog))
 
 
 def _builder(recording: Recording, site: Site, earlier: Earlier | None = None) -> Callable[[str], Node]:

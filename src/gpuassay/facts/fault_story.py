@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuassay.facts import fault_sights as sights_of
 from gpuassay.facts import fault_trial as facts
+from gpuassay.facts.fault_audited import AUDIT
 from gpuassay.facts.fault_smoke import SMOKE, rank
 from gpuassay.facts.reboot import Reboot
 from gpuassay.facts.reboot_story import waves
@@ -24,6 +25,7 @@ _ACTS = {
     facts.STAND_DOWN: "the dead-man is told that the provider has the node",
     facts.UNDO: "the fault is undone",
     facts.LOOK: "the node that serves now is looked at",
+    AUDIT: "the node that serves now is asked what all nodes are",
     SMOKE: "a load is put on the node that serves now",
     facts.END: "the fault is over for us",
     facts.OVER: "watching ends",

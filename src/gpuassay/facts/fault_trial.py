@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpuassay.facts import fault_kube, fault_smoke
+from gpuassay.facts import fault_audited, fault_kube, fault_smoke
 from gpuassay.facts import fault_sights as sights_of
 from gpuassay.facts.fault_notices import alert_sight, hook_sight, ticket_sight
 from gpuassay.facts.fault_slurm import canary_sight, fleet_sight, node_sight
@@ -65,8 +65,12 @@ class FaultTrial:
     models: tuple[str, ...] = ()
 
     def __init__(self, items: Sequence[tuple[Item, str]]) -> None:
-        """Take all that was kept of it."""
+        """Take all that was kept of it.
+
+        ``lacks`` is how much the node that serves lacks of what the failed one had, for whoever knows that.
+        """
         self._items = items
+        self.lacks: Fact[int] = fault_audited.NOT_COMPARED
 
     @property
     def items(self) -> Sequence[tuple[Item, str]]:
@@ -180,14 +184,14 @@ class FaultTrial:
 
     @property
     def replaced(self) -> Fact[bool]:
-        """Whether a node served again in place of the one that was taken out, and has passed a load."""
+        """Whether a node served again in place of the one taken out, and has passed its audit and a load."""
         return self._served(lambda found: Read(value=True, evidence=found.moment.sight.evidence))
 
     @property
     def replace_s(self) -> Fact[float]:
         """Seconds until a node served again: a spare, another machine, or the same one booted or mended.
 
-        It counts from when it was let in, if it then has passed a load.
+        It counts from when it was let in, if it then has passed its audit and a load.
         """
 
         def when(found: Return) -> Read[float]:
@@ -223,6 +227,22 @@ class FaultTrial:
         if isinstance(well, Unread) or not well.value:
             return well
         return fault_smoke.passed([pair for pair in self._items if pair[0].id == fault_smoke.SMOKE])
+
+    @property
+    def serving(self) -> str:
+        """The node that serves in place of the one that was taken out; empty where none does."""
+        found = self.returned
+        return (found.node or self.node) if found else ""
+
+    @property
+    def audited(self) -> Fact[bool]:
+        """Whether the node that serves now was well, and its audit finds all that the failed one had."""
+        if not self._asked(TRIAL).get(fault_audited.AUDIT):
+            return Unread("not_asked", "no audit belongs to this trial")
+        well = self.well
+        if isinstance(well, Unread) or not well.value:
+            return well
+        return fault_audited.passed(self._last(fault_audited.AUDIT), self.lacks)
 
     @property
     def restored_s(self) -> Fact[float]:
@@ -318,24 +338,12 @@ class FaultTrial:
             note = "the same machine serves, which our own dead-man has mended"
             return Read(value=False, evidence=found.moment.sight.evidence, note=note)
         if found is not None:
-            return self._unproven(found) or when(found)
+            return fault_audited.unproven(found, (self.loaded, self.audited)) or when(found)
         over = self._last(OVER)
         if over is None:
             return Unread("failed", "watching ended before a node came in its place", self._injected[1])
         lasted = sights_of.number(over[0].asked.get("watched_until_s")) - (self.injected_s or 0.0)
         return Read(value=False, evidence=over[1], note=f"not within {lasted:.0f} s")
-
-    def _unproven(self, found: Return) -> Read[bool] | Unread | None:
-        """Say why a node that serves is none in place of the other, or not known to be; None if it is."""
-        loaded = self.loaded
-        if isinstance(loaded, Unread) and loaded.kind == "not_asked":
-            return None
-        if isinstance(loaded, Read) and loaded.value:
-            return None
-        let_in = f"let in after {found.moment.s:g} s"
-        if isinstance(loaded, Read):
-            return replace(loaded, note=f"{let_in}, but {loaded.note}")
-        return replace(loaded, why=f"{let_in}, but {loaded.why}")
 
     def _whether(self, is_it: Callable[[Sight, Sight | None], bool]) -> Fact[bool]:
         if self._injected is None:

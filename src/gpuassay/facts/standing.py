@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gpuassay.facts.seats import Seats
-from gpuassay.facts.source import Silence
+from gpuassay.facts.source import Evidence, Silence
 from gpuassay.facts.text import brief
 from gpuassay.judge.fact import Unread
 from gpuassay.judge.names import folded, natural
 from gpuassay.judge.site import Out
 
 if TYPE_CHECKING:
-    from gpuassay.evidence.recording import NodeEvidence, Recording
-    from gpuassay.facts.source import Evidence
+    from gpuassay.evidence.recording import Recording
     from gpuassay.judge.site import Site
+
+
+class Answered(Evidence, Protocol):
+    """Evidence of a node that knows whether there is any."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether anything at all came from it, were it only the word that something failed."""
+
+    @property
+    def came(self) -> bool:
+        """Whether at least one item came as it was asked for."""
 
 
 def scheduled_out(recording: Recording, site: Site) -> tuple[Out, ...]:
@@ -30,7 +41,7 @@ def scheduled_out(recording: Recording, site: Site) -> tuple[Out, ...]:
     )
 
 
-def heard(evidence: NodeEvidence | None) -> Evidence | None:
+def heard(evidence: Answered | None) -> Evidence | None:
     """Give what a node answered; where it answered nothing, why, if whoever asked wrote that down."""
     if evidence is None or not evidence.answered:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -9,6 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
+
+
+_SHARED = ("root", "slurm")  # under these names providers' tooling acts as well
 
 
 class RefusedError(Exception):
@@ -58,6 +63,15 @@ def refuse_own(node: str, plan: Mapping[str, Any], own_boot: str) -> None:
     """Never break the machine that this runs on: it would not see what follows. Raises RefusedError."""
     if plan.get("boot") == own_boot:
         raise RefusedError(f"{node}: it is the machine that this runs on")
+
+
+def user() -> str:
+    """Name who runs this, by whom a change is none of the provider's; root is everybody's."""
+    try:
+        name = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return ""
+    return "" if name in _SHARED else name
 
 
 def read(moment: datetime) -> str:

@@ -7,8 +7,6 @@ anything is broken a dead-man stands on the node, who mends it when nobody else 
 from __future__ import annotations
 
 import json
-import os
-import pwd
 import secrets
 import threading
 import time
@@ -19,18 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 from gpuassay.evidence.item import Item
 from gpuassay.facts import fault_trial as facts
+from gpuassay.facts.fault_audited import AUDIT
 from gpuassay.facts.fault_sights import isolated, notified, taken_out
 from gpuassay.facts.fault_trial import FaultTrial, said
 from gpuassay.fault import errand
-from gpuassay.fault.consent import RefusedError, refuse_own
+from gpuassay.fault.consent import RefusedError, refuse_own, user
 from gpuassay.stopping import undisturbed
 from gpuassay.target import Job, TargetError
 from gpuassay.watch import Clock, Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from gpuassay.fault.audit import Audit
     from gpuassay.fault.smoke import Smoke
     from gpuassay.target import Results
     from gpuassay.watch import Eye
@@ -40,7 +40,6 @@ _AGAIN_S = 2.0  # between two tries to reach the node for its undo
 _SPARE_S = 60.0  # how long after the dead-man's time a node that does not answer has to be reachable again
 
 _SETTLE_S = 30.0  # for a node that serves again to give a place, and for the list of all nodes to show it
-_SHARED = ("root", "slurm")  # under these names providers' tooling acts as well
 
 
 class RestoreFailedError(Exception):
@@ -59,7 +58,8 @@ class Trial:
     good. The provider has ``watch_s`` seconds to take the node out; then, or when it has, the fault ends.
     ``mend_s`` seconds after that time the dead-man mends it by himself. A node that the provider has taken
     is let go, and watched until ``replace_s`` seconds after the fault: it, or a spare, is to serve again.
-    ``told`` is what the site file tells every fault. ``smoke`` is the load that such a node has to pass.
+    ``told`` is what the site file tells every fault. ``audit`` asks such a node all that nodes are asked,
+    ``smoke`` is the load that it has to pass.
     """
 
     fault: str
@@ -73,6 +73,7 @@ class Trial:
     replace_s: float = 0.0
     ticket: str = ""
     told: Mapping[str, Any] = field(default_factory=dict)
+    audit: Audit | None = None
     smoke: Smoke | None = None
     mark: str = field(default_factory=lambda: secrets.token_hex(4))
     _items: list[tuple[Item, str]] = field(default_factory=list)
@@ -120,7 +121,8 @@ class Trial:
         what = {"fault": self.fault, "args": {**self.args, **bounds}, "method": facts.METHOD}
         wall = round(time.time() - self._clock.now_s(), 3)  # when the trial's clock began
         where = {"node": self.node, "ticket": self.ticket, "mark": self.mark, "wall": wall}
-        self._keep(Item(facts.TRIAL, 0, asked={**what, **where, "user": _user()}))
+        more = {"user": user(), AUDIT: bool(self.audit and self.replace_s)}
+        self._keep(Item(facts.TRIAL, 0, asked={**what, **where, **more}))
 
     def _plan(self) -> None:
         plan = self._act("plan")
@@ -186,10 +188,9 @@ class Trial:
             return
         until_s = (self.story.injected_s or 0.0) + self.replace_s
         if watcher.wait(lambda: self.story.returned is not None, until_s):
-            found = self.story.returned
-            serving = found.node if found and found.node else self.node
+            serving = self.story.serving or self.node
             self._look(serving)
-            self._load(serving)
+            self._prove(serving)
             watcher.wait(
                 lambda: self.story.restored is not None, min(until_s, self._clock.now_s() + _SETTLE_S)
             )
@@ -223,16 +224,22 @@ class Trial:
         looks = [item for item, _ in self.story.items if item.id == facts.LOOK]
         return said(looks[-1]) if looks else {}
 
-    def _load(self, node: str) -> None:
-        """Put a load on the node that serves now, where it was seen to be well, and keep what came of it.
+    def _prove(self, node: str) -> None:
+        """Audit the node that serves now, and put a load on it, where it was seen to be well.
 
-        It is run like any job of a user's, and not within our own hold.
+        It is asked, and loaded, like any node of a user's, and not within our own hold.
         """
         seen = self._looked
-        if self.smoke is None or "proof" not in seen:
+        if "proof" not in seen:
             return
+        if self.audit:
+            self._keep_all(self.audit(node))
+        if self.smoke:
+            self._keep_all(self.smoke(node, len(seen["machine"]["gpus"])))
+
+    def _keep_all(self, items: Iterable[Item]) -> None:
         sent_s = self._clock.now_s()
-        for item in self.smoke(node, len(seen["machine"]["gpus"])):
+        for item in items:
             times = {"since_s": sent_s, "at_s": self._clock.now_s()}
             self._keep(replace(item, asked={**item.asked, **times}))
 
@@ -285,12 +292,3 @@ class Trial:
             numbered = replace(item, seq=len(self._items) + 1)
             self.keep(numbered)
             self._items.append((numbered, json.dumps(numbered.seq)))
-
-
-def _user() -> str:
-    """Name who runs this, by whom a change is none of the provider's; root is everybody's."""
-    try:
-        name = pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return ""
-    return "" if name in _SHARED else name
