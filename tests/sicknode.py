@@ -221,6 +221,7 @@ class Provider:
         if not self._lets_in:
             return
         wait_until(lambda: self._run.count("end") > ended)
+        wait_until(lambda: not self._node.slurm.jobs())  # without power a job ends for long
         if not self._mends:
             self._node.slurm.run("scontrol", "update", f"nodename={NODE}", "state=resume")
             wait_until(lambda: self._run.count("over") > watched)

@@ -78,6 +78,7 @@ def _python(folder: Path, modules: Path) -> str:
 def _bring_another(slurm: Slurm, run: Breaking) -> None:
     """Give the drained node another boot, as a provider does, and let it in again."""
     wait_until(lambda: run.ended and run.has("watch/slurm-fleet", 2))  # no machine boots in a second
+    wait_until(lambda: not slurm.jobs())  # a job that was ending on a node without power keeps it for long
     slurm.reboot(NODE)
     start_gpud(slurm)
     slurm.revive(NODE)
