@@ -24,7 +24,7 @@ pytest.register_assert_rewrite(*(file.stem for file in Path(__file__).parent.glo
 settings.register_profile("untimed", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("untimed")
 
-STARTERS = frozenset({"kubeapi", "nodes", "slurmd", "sshd", "waiting"})
+STARTERS = frozenset({"gpuassay.target.local", "kubeapi", "nodes", "slurmd", "sshd", "waiting"})
 CHROMIUM = shutil.which("chromium")
 BACKSTOP_S = 300
 """No test takes nearly as long: one that does waits for what will never come, and says where."""
@@ -47,8 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _starts_much(file: pytest.Module | None) -> bool:
     """Tell whether a file of tests imports what starts nodes, daemons and ranks."""
     names = vars(file.obj) if file else {}
-    homes = (one.__module__ for one in names.values() if isinstance(one, (type, FunctionType)))
-    return any(home.partition(".")[0] in STARTERS for home in homes)
+    homes = {one.__module__ for one in names.values() if isinstance(one, (type, FunctionType))}
+    return not STARTERS.isdisjoint(part for home in homes for part in (home, home.partition(".")[0]))
 
 
 @pytest.fixture(scope="module")

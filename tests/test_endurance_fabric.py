@@ -101,7 +101,7 @@ def test_rounds_go_on_and_every_one_of_them_is_kept(tmp_path: Path) -> None:
 
 def test_an_adapter_that_lags_from_some_round_on_is_a_drift_of_its_pair(tmp_path: Path) -> None:
     """One rank waits before each exchange with its partner: the pair has a part of its speed."""
-    found = Bench(tmp_path, 12.0).run({HELD_UP: "1:15:0.05"})
+    found = Bench(tmp_path, 20.0).run({HELD_UP: "1:6:0.05"})
 
     for gpu in found.gpus:
         assert value(gpu.pair_last_of_first) < 0.5  # type: ignore[operator]
