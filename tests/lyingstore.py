@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+TIRES_S, TIRED_S = 4.0, 0.1  # when, and how much longer an object takes then
 VICTIM = "many/03"  # what a lie is about, where it is about one object
 
 
@@ -24,7 +26,8 @@ class Store:
     ``loses`` confirms the victim and forgets it, ``lists late`` leaves it out, ``garbles`` gives its bytes
     otherwise, ``stale`` goes on giving the first content, ``keeps`` confirms deletions and does none,
     ``open`` asks for no key, ``no multipart`` refuses uploads in parts, ``retags`` gives another ETag,
-    ``slows`` asks for fewer requests once an object, ``fails with 200`` does so to an upload in parts.
+    ``slows`` asks for fewer requests once an object, ``fails with 200`` does so to an upload in parts,
+    ``tires`` takes longer for each object that it gives, once it has run for some seconds.
     """
 
     lies: frozenset[str] = frozenset()
@@ -33,6 +36,7 @@ class Store:
     begun: int = 0
     slowed: set[str] = field(default_factory=set)
     endpoint: str = ""
+    began_s: float = field(default_factory=time.monotonic)
 
     @property
     def things(self) -> list[str]:
@@ -135,6 +139,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif key not in self.store.buckets[bucket]:
             self._answer(404, _error("NoSuchKey"))
         else:
+            if self._lies("tires") and time.monotonic() > self.store.began_s + TIRES_S:
+                time.sleep(TIRED_S)
             self._give(self.store.buckets[bucket][key], key)
 
     def _give(self, content: bytes, key: str) -> None:

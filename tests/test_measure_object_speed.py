@@ -3,42 +3,36 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 import lyingstore
 import seaweed
 from facts_evidence import unread, value
-from gpuassay.evidence.item import Item
 from gpuassay.evidence.recording import read_survey
 from gpuassay.evidence.writer import add_measurement
 from gpuassay.judge.catalog import Measurement
 from gpuassay.judge.fact import Read
-from gpuassay.judge.services import S3, Services
+from gpuassay.judge.services import Services
 from gpuassay.measure import object_cases
 from gpuassay.measure.object_nodes import NODE
 from gpuassay.measure.object_speed import ObjectSpeed
-from gpuassay.measure.s3client import Place
+from lending import KEY, SECRET, Host, declared, left, on_this_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from gpuassay.evidence.item import Item
     from gpuassay.facts import Node
     from gpuassay.measure.object_nodes import NodeStreams
     from gpuassay.target import Job, Results
 
-KEY, SECRET = "TEST_ACCESS", "TEST_SECRET"
 KIB, MIB = 1 << 10, 1 << 20
 ARGS: dict[str, Any] = {
     "streams": 3,
@@ -54,14 +48,6 @@ ARGS: dict[str, Any] = {
     "noise": 10.0,
 }
 MEASUREMENT = Measurement("object_speed", deadline_s=400.0, level="load", tool="object_speed", args=ARGS)
-
-
-class Host(NamedTuple):
-    """As much of a node as the survey asks of one."""
-
-    name: str
-    busy: str = ""
-    gpus: tuple[str, ...] = ("a GPU",)
 
 
 @pytest.fixture(autouse=True)
@@ -81,28 +67,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[seaweed.Seaweed]
         pytest.skip(seaweed.INSTALL)
     with seaweed.running(tmp_path_factory.mktemp("weed")) as running:
         yield running
-
-
-def declared(endpoint: str, bucket: str = "", **speeds: float) -> Services:
-    """Give a site that has this store."""
-    return Services(s3=S3(endpoint, bucket, access_key=KEY, secret_key=SECRET, speeds=speeds))
-
-
-def on_this_machine(job: Job) -> Results:
-    """Run each node's part as a process here, without the keys."""
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port = door.getsockname()[1]
-
-    def part(rank: int) -> Item:
-        place = {"RANK": str(rank), "WORLD_SIZE": str(len(job.nodes)), "MASTER_ADDR": "127.0.0.1"}
-        environment = {"PATH": os.environ["PATH"], **place, "MASTER_PORT": str(port)}
-        argv = [sys.executable, *job.argv[1:]]
-        done = subprocess.run(argv, input=job.feed, capture_output=True, check=False, env=environment)
-        return Item(job.name, 1, exit=done.returncode, out=done.stdout, err=done.stderr.decode())
-
-    with ThreadPoolExecutor(len(job.nodes)) as pool:
-        items = list(pool.map(part, range(len(job.nodes))))
-    return {(name, 0): item for name, item in zip(job.nodes, items, strict=True)}
 
 
 def asked(
@@ -125,17 +89,6 @@ def read(items: list[Item], services: Services, args: dict[str, Any] = ARGS) -> 
         for item in items:
             add_measurement(Path(folder), "object_speed", "", item)
         return list(ObjectSpeed().read(services, args, read_survey(Path(folder), "object_speed")))
-
-
-def left(services: Services) -> list[str]:
-    """List what lies in the store below any prefix of ours, and uploads that were begun."""
-    assert services.s3
-    client = Place(services.s3, seaweed.ACCESS_KEY, seaweed.SECRET_KEY).client
-    found = [one["Name"] for one in client.list_buckets()["Buckets"] if one["Name"].startswith("gpuassay-")]
-    for bucket in (one["Name"] for one in client.list_buckets()["Buckets"]):
-        found += [one["Key"] for one in client.list_objects_v2(Bucket=bucket).get("Contents", ())]
-        found += [one["Key"] for one in client.list_multipart_uploads(Bucket=bucket).get("Uploads", ())]
-    return found
 
 
 @pytest.fixture(scope="module")

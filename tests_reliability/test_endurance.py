@@ -53,6 +53,56 @@ def test_storage_length(measure: Measure, observe: Observe) -> None:
         observe(volume, at=volume.at, minutes=volume.minutes, whole=volume.whole)
 
 
+def test_objects_drift(measure: Measure, observe: Observe) -> None:
+    """Object storage is as fast after an hour of load from all nodes as it was at its begin, both ways.
+
+    Gateways that fill their caches, tiers that move objects while others come, credits that run out: a run of
+    minutes sees none of it, and a job that loads and saves for weeks meets it in its first hour.
+
+    Fix: show the provider the curve; ask what is guaranteed without bursts, and for how many requests.
+    """
+    for node in measure("object_endurance"):
+        observe(node, read_last_of_first=node.read_last_of_first)
+        observe(node, write_last_of_first=node.write_last_of_first)
+        observe.show(node, read_gbps=node.read_gbps, write_gbps=node.write_gbps)
+
+
+def test_objects_whole(measure: Measure, observe: Observe) -> None:
+    """For an hour of load the store gives each object back as it was written last, and takes every request.
+
+    The same objects are written again and again, and read in between: a store that gives an older one, or
+    none, was overtaken by its own replication. A request is tried again before it counts.
+
+    Fix: show the provider the words of the store, which are quoted.
+    """
+    for node in measure("object_endurance"):
+        observe(node, wrong=node.wrong, missing=node.missing, unmoved=node.unmoved)
+
+
+def test_objects_removed(measure: Measure, observe: Observe) -> None:
+    """What was written into the store for an hour is gone from it afterwards.
+
+    Whoever keeps what nobody wants is paid for it; and a store that takes deletions under load and does not
+    do them keeps other things as well.
+
+    Fix: remove by its prefix what is named, and show the provider the words of the store.
+    """
+    for node in measure("object_endurance"):
+        for store in node.stores:
+            observe(store, left_behind=store.left_behind)
+
+
+def test_objects_length(measure: Measure, observe: Observe) -> None:
+    """The load on object storage lasts for an hour, and for as long as was asked.
+
+    What is asked for in a CI is shorter: that shows that it works, and little of the store.
+
+    Fix: leave --endurance away.
+    """
+    for node in measure("object_endurance"):
+        observe(node, minutes=node.minutes, whole=node.whole)
+
+
 def test_fabric_alive(measure: Measure, observe: Observe) -> None:
     """Every rank comes through all rounds of collectives, and every value arrives as it was sent.
 

@@ -347,12 +347,20 @@ class Measure:
             return []
 
         def ask() -> Iterator[Item]:
-            return survey.ask(self._consent(measurement), self._services, nodes, measurement)
+            return survey.ask(self._consent(measurement), self._services, nodes, self._lasting(measurement))
 
         found = self._answers(measurement, survey.method, ask)
         read = self._served(survey.read(self._services, measurement.args, found))
         models = {node.name: node.models for node in self._nodes}
         return [replace(one, models=models.get(one.node, ())) for one in read]
+
+    def _lasting(self, measurement: Measurement) -> Measurement:
+        """Say how long it is to last, where it is one that lasts."""
+        args = measurement.args
+        if "seconds" not in args:
+            return measurement
+        usual = float(args["seconds" if any(node.gpus for node in self._nodes) else "idle"])
+        return replace(measurement, args={**args, "seconds": self.endurance_s or usual})
 
     def _answers(
         self, measurement: Measurement, method: int, ask: Callable[[], Iterator[Item]]

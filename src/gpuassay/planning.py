@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuassay.gathering import target_of
 from gpuassay.judge.site import load_site
-from gpuassay.measure import NODE_SURVEYS, TOOLS, object_cases
+from gpuassay.measure import NODE_SURVEYS, TOOLS
 from gpuassay.measure.burn_in import BURN_IN
 from gpuassay.measure.endured import ENDURED
 from gpuassay.measure.outside import Fetches
@@ -52,7 +52,10 @@ def _fetched(request: Request, suite: Suite) -> Iterator[str]:
     for measurement in suite.catalog.measurements.values():
         tool = TOOLS.get(measurement.tool)
         if measurement.tool in NODE_SURVEYS and services.s3:
-            moved = object_cases.cost(measurement.args, nodes)
+            args = measurement.args
+            if "seconds" in args and request.endurance_s:
+                args = {**args, "seconds": request.endurance_s}
+            moved = NODE_SURVEYS[measurement.tool].cost(args, nodes)
             yield f"{measurement.name}: {moved}; {services.s3.endpoint} may charge for either; all is removed"
         if isinstance(tool, Fetches) and services.has(tool.need):
             allowed = measurement.level in request.allow

@@ -138,7 +138,7 @@ class Services:
 
     def asked_at(self, survey: str) -> tuple[object, ...]:
         """Give the place at which a survey asks, if the site file names it: its answers are of that place."""
-        if survey in ("s3", "object_speed") and self.s3 is not None:
+        if survey in ("s3", "object_endurance", "object_speed") and self.s3 is not None:
             return self.s3.endpoint, self.s3.bucket
         if survey == "inference" and self.inference is not None:
             return self.inference.url, self.inference.model

@@ -41,6 +41,7 @@ from gpuassay.measure.metadata import Metadata
 from gpuassay.measure.mlperf import MLPERF
 from gpuassay.measure.nccl_tests import NcclTests
 from gpuassay.measure.nvbandwidth import NvBandwidth
+from gpuassay.measure.object_endurance import ObjectEndurance
 from gpuassay.measure.object_speed import ObjectSpeed
 from gpuassay.measure.outside import Fetches, Lookups
 from gpuassay.measure.prometheus import PrometheusSurvey
@@ -132,6 +133,9 @@ class NodeSurvey(Protocol):
     ) -> Iterator[Item]:
         """Ask, and give the answer of each node, also why one was not asked; removes what it made."""
 
+    def cost(self, args: Mapping[str, Scalar], nodes: int) -> str:
+        """Say what is moved to the service and back."""
+
     def read(self, services: Services, args: Mapping[str, Scalar], evidence: NodeEvidence) -> Sequence[Any]:
         """Read the answers into subjects."""
 
@@ -156,7 +160,10 @@ TOOLS: Mapping[str, Tool] = {
 MOUNT_TOOLS: Mapping[str, MountTool] = {
     one.name: one for one in (FIO, IOR, MDTEST, ELBENCHO, MLPERF, SMALL_FILES)
 }
-NODE_SURVEYS: Mapping[str, NodeSurvey] = {"object_speed": ObjectSpeed()}
+NODE_SURVEYS: Mapping[str, NodeSurvey] = {
+    "object_endurance": ObjectEndurance(),
+    "object_speed": ObjectSpeed(),
+}
 SURVEYS: Mapping[str, Survey] = {
     "alertmanager": AlertmanagerSurvey(),
     "exporters": ExportersSurvey(),

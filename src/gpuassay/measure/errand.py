@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 _WITH = {"rdma_pairs": ("steps",), "object_streams": ("steps", "stream")}
+_WITH["object_windows"] = (*_WITH["object_streams"], "object_streams")
 
 # Unlike the probe's, this Python keeps its packages and the PYTHON* variables, by which a site may provide
 # torch. What lies in the current folder is no part of either.

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from gpuassay.evidence.item import Item
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _CLEAN_S = 300.0
 """How long removing may take; it is kept back from the deadline."""
-_GRACE_S = 10.0
+GRACE_S = 10.0
 _BUSY = "{}; a load needs an idle node"
 
 
@@ -55,7 +56,7 @@ class ObjectSpeed:
         if missing:
             yield from (Item(f"{LACK}{node.name}", 0, status="not_found", why=missing) for node in idle)
         elif idle:
-            yield from _measured(run, services.s3, idle, measurement)
+            yield from _measured(partial(self._lend, measurement), run, services.s3, idle, measurement)
 
     def read(
         self, services: Services, args: Mapping[str, Scalar], evidence: NodeEvidence
@@ -63,9 +64,41 @@ class ObjectSpeed:
         """Read the answers into a subject for each node."""
         return read_nodes(args, evidence, services.s3.speeds if services.s3 else {})
 
+    def cost(self, args: Mapping[str, Scalar], nodes: int) -> str:
+        """Say what is moved."""
+        return object_cases.cost(args, nodes)
+
+    def _lend(
+        self, measurement: Measurement, place: Place, names: Sequence[str], left_s: float, *, tiny: bool
+    ) -> Job:
+        """Lend each node what it needs, and make the job of it. Raises what a store raises."""
+        from gpuassay.measure import s3loan  # noqa: PLC0415 - an extra
+
+        args = measurement.args
+        cases, rounds = object_cases.cases(args, tiny=tiny), int(args["repeats"])
+        loan = s3loan.Loan(place, cases, rounds, int(measurement.deadline_s))
+        order: dict[str, Any] = {
+            "method": self.method,
+            "nodes": list(names),
+            "plans": loan.plans(names),
+            "cases": [case.name for case in cases],
+            "tiny": tiny,
+            "rounds": {
+                "count": rounds,
+                "seconds": args["patience_s"],
+                "streams": object_cases.streams(args, tiny=tiny),
+            },
+        }
+        feed = errand.alone("object_streams", order)
+        return Job(measurement.name, errand.ALONE, tuple(names), 1, {}, "", left_s, feed, GRACE_S)
+
 
 def _measured(
-    run: Callable[[Job], Results], s3: S3, nodes: Sequence[Node], measurement: Measurement
+    lend: Callable[..., Job],
+    run: Callable[[Job], Results],
+    s3: S3,
+    nodes: Sequence[Node],
+    measurement: Measurement,
 ) -> list[Item]:
     from gpuassay.measure import s3client  # noqa: PLC0415 - an extra
 
@@ -76,7 +109,8 @@ def _measured(
     try:
         place = s3client.Place(s3, os.environ[s3.access_key], os.environ[s3.secret_key])
         items.append(_told("bucket", place.open()))
-        job = _job(place, names, measurement, until - _CLEAN_S, tiny=not any(node.gpus for node in nodes))
+        left_s = max(1.0, until - _CLEAN_S - time.monotonic())
+        job = lend(place, names, left_s, tiny=not any(node.gpus for node in nodes))
         items += [replace(item, id=f"{NODE}{name}") for (name, _), item in sorted(run(job).items())]
     except s3client.ERRORS as error:
         status = cast("Status", s3client.kind_of(error))
@@ -86,30 +120,6 @@ def _measured(
             with undisturbed():  # also when it was cut: whoever asks again is told that it goes on
                 items.append(_told(REMOVED, place.clean(max(until, time.monotonic() + _CLEAN_S))))
     return items
-
-
-def _job(place: Place, names: Sequence[str], measurement: Measurement, until: float, *, tiny: bool) -> Job:
-    """Lend each node what it needs, and make the job of it. Raises what a store raises."""
-    from gpuassay.measure import s3loan  # noqa: PLC0415 - an extra
-
-    args = measurement.args
-    cases, rounds = object_cases.cases(args, tiny=tiny), int(args["repeats"])
-    seconds = int(measurement.deadline_s)
-    loan = s3loan.Loan(place, cases, rounds, seconds)
-    order: dict[str, Any] = {
-        "method": ObjectSpeed.method,
-        "nodes": list(names),
-        "plans": loan.plans(names),
-        "cases": [case.name for case in cases],
-        "tiny": tiny,
-        "rounds": {
-            "count": rounds,
-            "seconds": args["patience_s"],
-            "streams": object_cases.streams(args, tiny=tiny),
-        },
-    }
-    feed, left = errand.alone("object_streams", order), max(1.0, until - time.monotonic())
-    return Job(measurement.name, errand.ALONE, tuple(names), 1, {}, "", left, feed, _GRACE_S)
 
 
 def _told(name: str, told: Mapping[str, Any]) -> Item:

@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Loan:
-    """URLs that are good for ``seconds``, for the objects of ``cases``, each written ``rounds`` times."""
+    """URLs that are good for ``seconds``, for the objects of ``cases``, each written ``rounds`` times.
+
+    With ``own`` a node reads what it has written itself, and else what another one has.
+    """
 
     place: Place
     cases: Sequence[Case]
     rounds: int
     seconds: int
+    own: bool = False
 
     def plans(self, nodes: Sequence[str]) -> list[str]:
         """Put the plan of each node into the store; gives the URL of each."""
@@ -32,8 +36,8 @@ class Loan:
         return [self._plan(number, nodes, lent) for number in range(len(nodes))]
 
     def _plan(self, number: int, nodes: Sequence[str], lent: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-        """Have a node write its own objects, and read those of the node before it."""
-        other = (number - 1) % len(nodes)
+        """Have a node write its own objects, and read them, or those of the node before it."""
+        other = number if self.own else (number - 1) % len(nodes)
         plan = [
             {
                 "size": case.size,

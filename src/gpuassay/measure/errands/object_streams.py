@@ -43,7 +43,7 @@ def main(order: dict[str, Any]) -> int:
 
 def _work(order: dict[str, Any], steps: Steps | None, rows: list[dict[str, Any]]) -> None:
     """Do all cases; a node without its plan still keeps step, so that the others are measured."""
-    plan, why = _plan(order["plans"][int(os.environ["RANK"])])
+    plan, why = fetched(order["plans"][int(os.environ["RANK"])])
     for number, name in enumerate(order["cases"]):
         case = plan[number] if plan else None
         for act in ("write", "read"):
@@ -61,7 +61,7 @@ def _work(order: dict[str, Any], steps: Steps | None, rows: list[dict[str, Any]]
             rows.append({**row, **(streams.told() if streams else {"status": "failed", "why": why})})
 
 
-def _plan(url: str) -> tuple[list[dict[str, Any]], str]:
+def fetched(url: str) -> tuple[list[dict[str, Any]], str]:
     """Fetch what this node is to do, which lies in the store; or say why that could not be."""
     try:
         line = Line(SOCKET_S)
@@ -79,7 +79,7 @@ class Streams:
     def __init__(self, case: dict[str, Any], act: str, order: dict[str, Any]) -> None:
         """Start them; they wait."""
         self._case, self._act, self._seconds = case, act, order["rounds"]["seconds"] + SOCKET_S
-        self._rounds: list[dict[str, Any]] = []
+        self.rounds: list[dict[str, Any]] = []
         self._counts: Counter[str] = Counter()
         self._ms: list[float] = []
         self._said: list[str] = []
@@ -108,7 +108,7 @@ class Streams:
             self._ms += one["ms"]
             self._said += [one["said"]] if one["said"] else []
         self._counts.update(counts)
-        self._rounds.append({"seconds": time.monotonic() - begin, "bytes": counts["bytes"]})
+        self.rounds.append({"seconds": time.monotonic() - begin, "bytes": counts["bytes"]})
 
     def _completed(self, uploads: list[dict[str, Any]], tags: dict[int, str]) -> list[dict[str, Any]]:
         """Complete the objects of which all parts are there, by all streams at once."""
@@ -149,7 +149,7 @@ class Streams:
             "size": self._case["size"],
             "streams": len(self._pipes),
             "from": self._case[self._act].get("from", ""),
-            "rounds": self._rounds,
+            "rounds": self.rounds,
             "ms": {name: ms[min(len(ms) - 1, int(share * len(ms)))] for name, share in shares.items() if ms},
             **{name: self._counts[name] for name in _COUNTS},
             "said": self._said[:3],

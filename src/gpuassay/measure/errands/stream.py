@@ -76,6 +76,7 @@ class Stream:
         self._act, self._passes, self._pieces = act, case["passes"], len(part["pieces"])
         self._own = part["pieces"][number :: order["rounds"]["streams"]]
         self._last = order["rounds"]["count"] * case["passes"] - 1
+        self._follows = order["rounds"].get("follows", False)  # each round is read before the next is written
         self._seconds = order["rounds"]["seconds"]
         self._content = Content(part["seed"], case["length"])
         self._line = Line(SOCKET_S)
@@ -113,7 +114,8 @@ class Stream:
         return {"counts": dict(self._counts), "ms": [], "tags": {}, "said": self._said}
 
     def _move(self, piece: dict[str, Any], count: int, one: int) -> None:
-        generation = count * self._passes + one if self._act == "write" else self._last
+        newest = count * self._passes + (one if self._act == "write" else self._passes - 1)
+        generation = newest if self._act == "write" or self._follows else self._last
         content = self._content.of(generation * self._pieces + piece["n"], piece["size"])
         begin = time.perf_counter()
 
