@@ -88,14 +88,15 @@ def test_objects_removed(measure: Measure, observe: Observe) -> None:
     Fix: remove by its prefix what is named, and show the provider the words of the store.
     """
     for node in measure("object_endurance"):
-        for store in node.stores:
-            observe(store, left_behind=store.left_behind)
+        for volume in node.volumes:
+            observe(volume, left_behind=volume.left_behind)
 
 
 def test_objects_length(measure: Measure, observe: Observe) -> None:
     """The load on object storage lasts for an hour, and for as long as was asked.
 
-    What is asked for in a CI is shorter: that shows that it works, and little of the store.
+    What is asked for in a CI is shorter: that shows that it works, and little of the store, whose caches and
+    credits last for many minutes.
 
     Fix: leave --endurance away.
     """

@@ -26,6 +26,7 @@ from recorded import (
     fabric,
     hgx_b200,
     measurements,
+    object_hours,
     object_speeds,
     performance,
     perftest,
@@ -110,9 +111,10 @@ def measure(folder: Path) -> None:
             _, measurement, *rank = item.id.split("/")
             kept = rank if measurement.endswith(AFTER) else (measurement, *rank)  # as the probe names it
             add_measurement(folder, measurement, name, replace(item, seq=seq, id="/".join(kept)))
-    for seq, item in enumerate(object_speeds.services(sorted(read_recording(folder).nodes)), 1):
-        own = item.id.removeprefix(f"survey/{object_speeds.NAME}/")
-        add_measurement(folder, object_speeds.NAME, "", replace(item, seq=seq, id=own))
+    for objects in (object_speeds, object_hours):
+        for seq, item in enumerate(objects.services(sorted(read_recording(folder).nodes)), 1):
+            own = item.id.removeprefix(f"survey/{objects.NAME}/")
+            add_measurement(folder, objects.NAME, "", replace(item, seq=seq, id=own))
     write_sums(folder)
 
 

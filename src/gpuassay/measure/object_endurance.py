@@ -43,7 +43,7 @@ class NodeObjects:
     told: Record
     args: Mapping[str, Scalar] = field(repr=False)
     asked_s: float
-    stores: tuple[Total, ...] = field(default=(), repr=False)  # what was left of it, beside the first node
+    volumes: tuple[Total, ...] = field(default=(), repr=False)  # what was left of it, beside the first node
     models: tuple[str, ...] = ()
 
     @property
@@ -200,8 +200,8 @@ class ObjectEndurance(ObjectSpeed):
                 continue
             ref = evidence.ref(item)
             told = tell(item, ref)
-            stores = () if made else (Total((), {}, removed),)
-            made.append(NodeObjects(name, told, args, float(item.asked.get("of", 0.0)), stores))
+            volumes = () if made else (Total((), {}, removed),)
+            made.append(NodeObjects(name, told, args, float(item.asked.get("of", 0.0)), volumes))
         return made
 
     def cost(self, args: Mapping[str, Scalar], nodes: int) -> str:
