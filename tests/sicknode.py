@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from breaking import NODE, Breaking, start_gpud
+from gpuassay.fault.rank import NAME
 from nodefault import DCGMI, GPU, Tree
 from nodes import Rack
 from slurmd import LOGIN, Slurm
@@ -88,6 +89,11 @@ def _mild(name: str, sign: str) -> Told:
     return Told(f"{_REAL}{name}", sign, wrong="warn", timed=False)
 
 
+_RANK_GONE = (
+    f"if ps -C {NAME} >/dev/null; then touch $ROOT/ranked; fi; "
+    f"test -e $ROOT/ranked && ! ps -C {NAME} >/dev/null"
+)
+
 FAULTS = (
     Told("test_failure_injection.py::test_frozen_scheduler_daemon", "ps -C gpud -o stat= | grep -q T"),
     _line("fallen_gpu_line", "Xid (PCI:0000:18:00): 79"),
@@ -99,6 +105,8 @@ FAULTS = (
     Told(f"{_LINES}double_bit_errors_in_dcgm", "grep -qx 1 $ROOT/field-319"),
     Told(f"{_REAL}lost_fabric_port", "grep -q down /sys/class/net/rail0/operstate"),
     Told(f"{_REAL}reset_gpu", "grep -q Disabled $ROOT/kept", serious=False, wrong="warn"),
+    Told(f"{_REAL}killed_rank", _RANK_GONE, serious=False, stays=False),
+    Told(f"{_REAL}frozen_rank", f"ps -C {NAME} -o stat= | grep -q T", serious=False),
     Told(f"{_REAL}amd_uncorrected_error", f"grep -q 'ue: 1' $ROOT/{_ERRORS}", stays=False),
     _mild("frozen_fabric_manager", "ps -C nv-fabricmanage -o stat= | grep -q T"),
     _mild("full_scratch", f"df --output=pcent {SCRATCH} | grep -q 9[0-9]"),

@@ -22,6 +22,8 @@ _TAKEN = (
     "fallen_gpu_in_dcgm",
     "lost_fabric_port",
     "reset_gpu",
+    "killed_rank",
+    "frozen_rank",
     "amd_uncorrected_error",
     "full_scratch",
     "hung_storage",
@@ -56,7 +58,7 @@ def test_no_tooling(node: SickNode, tmp_path: Path) -> None:
 
 def test_tooling_that_drains_on_everything(node: SickNode, tmp_path: Path) -> None:
     """Who drains a node for what is not serious is told so, and what he has drained is his."""
-    fault_scenes.everything(node, tmp_path, some("reset_gpu"))
+    fault_scenes.everything(node, tmp_path, some("reset_gpu", "killed_rank", "frozen_rank"))
 
 
 def test_what_cannot_be_undone_stops_the_run(node: SickNode, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -24,20 +25,20 @@ _RANK = (
 
 @pytest.fixture
 def rank(monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a rank of job 7, in which this test runs too."""
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    monkeypatch.setattr(rank_signal, "_SOON_S", 0.2)
-    argv = [sys.executable, "-c", _RANK]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    """Start a rank that has the mark of the trial."""
+    for name in ("_SOON_S", "_BEGUN_S"):
+        monkeypatch.setattr(rank_signal, name, 0.2)
+    argv, marked = [sys.executable, "-c", _RANK], {**os.environ, rank_signal.MARK: MARK}
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=marked) as process:
         assert process.stdout is not None
         process.stdout.readline()
         yield process
         process.kill()
 
 
-def fault(how: str = "stop") -> RankSignal:
+def fault(how: str = "stop", mark: str = MARK) -> RankSignal:
     """Make the fault on this machine."""
-    return RankSignal({"mark": MARK, "process": _NAME, "how": how})
+    return RankSignal({"mark": mark, "process": _NAME, "how": how})
 
 
 def test_a_rank_is_stopped_and_goes_on(rank: subprocess.Popen[bytes]) -> None:
@@ -65,16 +66,11 @@ def test_a_rank_is_killed_for_good(rank: subprocess.Popen[bytes]) -> None:
         ours.inject(plan.state)
 
 
-def test_ranks_of_others_are_left_alone(
-    rank: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process of that name in another job, or outside of any, is none of ours."""
-    monkeypatch.setenv("SLURM_JOB_ID", "8")
-    with pytest.raises(Refused, match="of our own job runs here"):
-        fault().plan()
-    monkeypatch.delenv("SLURM_JOB_ID")
-    with pytest.raises(Refused, match="not set"):
-        fault().plan()
+@pytest.mark.parametrize("mark", ["another", ""])
+def test_ranks_of_others_are_left_alone(rank: subprocess.Popen[bytes], mark: str) -> None:
+    """A process of that name which was started for another trial, or for none, is none of ours."""
+    with pytest.raises(Refused, match="runs here that was started for this trial"):
+        fault(mark=mark).plan()
     with pytest.raises(Refused, match="expected one of kill, stop"):
         fault("hang").plan()
     assert rank.poll() is None

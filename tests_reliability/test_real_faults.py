@@ -72,6 +72,30 @@ def test_reset_gpu(measure: Measure, observe: Observe) -> None:
         observe(trial, taken_out=trial.taken_out, end=trial.end)
 
 
+def test_killed_rank(measure: Measure, observe: Observe) -> None:
+    """A node stays in service when a process of a job on it is killed.
+
+    Programs run out of memory, crash and are killed all day long. It is the job's loss; tooling that takes
+    the node for it makes every bug of a user's a hole in the cluster.
+
+    Fix: have the tooling drain for what the node itself says, and not for how a job's processes end.
+    """
+    for trial in measure("killed_rank"):
+        observe(trial, taken_out=trial.taken_out, end=trial.end)
+
+
+def test_frozen_rank(measure: Measure, observe: Observe) -> None:
+    """A node stays in service when a process of a job on it hangs.
+
+    A rank that waits for another one hangs as well, on a node that is well; the other's node is the one to
+    look at, if any.
+
+    Fix: have the tooling drain for what the node itself says, and not for a process that does nothing.
+    """
+    for trial in measure("frozen_rank"):
+        observe(trial, taken_out=trial.taken_out, end=trial.end)
+
+
 def test_amd_uncorrected_error(measure: Measure, observe: Observe) -> None:
     """A node on which an AMD GPU has an uncorrectable error is taken out of service within two minutes.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gpuassay.fault.rank import NAME
 from recorded import faults
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ def on_slurm(node: str) -> Iterator[Item]:
         yield from faults.slurm_trial(name, fault, {**args, **_BOUNDS}, node, proof)
     reset = {"gpu": 0, **_BOUNDS}
     yield from faults.spared_trial("reset_gpu", "gpu_reset", reset, node, "GPU was successfully reset.")
+    for name, how, proof in (("killed_rank", "kill", "gone"), ("frozen_rank", "stop", "stopped")):
+        rank = {"process": NAME, "how": how, **_BOUNDS}
+        yield from faults.spared_trial(name, "rank_signal", rank, node, f"{NAME} (4711) is {proof}")
 
 
 def on_amd(node: str) -> list[Item]:

@@ -10,6 +10,7 @@ import json
 import secrets
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from gpuassay.facts import fault_trial as facts
 from gpuassay.facts.fault_audited import AUDIT
 from gpuassay.facts.fault_sights import isolated, notified, taken_out
 from gpuassay.facts.fault_trial import FaultTrial, said
-from gpuassay.fault import errand
+from gpuassay.fault import errand, rank
 from gpuassay.fault.consent import RefusedError, refuse_own, user
 from gpuassay.stopping import undisturbed
 from gpuassay.target import Job, TargetError
@@ -86,7 +87,11 @@ class Trial:
     def conduct(self) -> FaultTrial:
         """Do all of it. Raises RestoreFailedError, TargetError, and what ``keep`` raises, after mending."""
         with ExitStack() as ours:
+            beside = ours.enter_context(ThreadPoolExecutor(1))  # left once nothing is held any more
             self._run = ours.enter_context(self.hold(self.node))
+            if self.fault in rank.RANKED:
+                lasts_s = 2 * (self.watch_s + self.mend_s) + _ACT_S
+                beside.submit(rank.work, self._run, self.node, self.mark, lasts_s)
             self._begin()
             try:
                 self._plan()

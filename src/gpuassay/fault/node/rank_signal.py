@@ -1,6 +1,6 @@
 """A rank of a job is killed or stopped, as a bug of its own would do it: the job's loss, and not the node's.
 
-Only a process of the very job that this act runs in is touched.
+Only a process is touched that was started for this very trial, and has its mark in its environment.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from gpuassay.fault.node.words import Blocked, NotRestored, Plan, Refused, boot_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_JOB = "SLURM_JOB_ID"
+MARK = "GPUASSAY_TRIAL"
+"""The name under which such a process has the trial's mark."""
+
 _HOWS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 _SOON_S = 5.0
+_BEGUN_S = 20.0  # for the rank to begin, which is started beside this
 
 
 class RankSignal:
@@ -28,20 +31,22 @@ class RankSignal:
     def __init__(self, args: Mapping[str, Any], root: str = "/") -> None:
         """Only hold."""
         self._name, self._how = str(args["process"]), str(args.get("how", "kill"))
+        self._mark = str(args.get("mark", ""))
         self._root = Path(root)
 
     def plan(self) -> Plan:
-        """Find a rank of our own job. Raises Refused."""
+        """Find a rank of our own. Raises Refused."""
         if self._how not in _HOWS:
             raise Refused(f"how = {self._how}: expected one of {', '.join(_HOWS)}")
-        job = os.environ.get(_JOB, "")
-        ours = [pid for pid in processes.named(self._root, self._name) if job and self._job(pid) == job]
-        if not ours:
-            raise Refused(f"no {self._name} of our own job runs here ({_JOB}={job or 'not set'})")
+        until = time.monotonic() + _BEGUN_S
+        while not (ours := self._ranks()):
+            if time.monotonic() > until:
+                raise Refused(f"no {self._name} runs here that was started for this trial ({self._mark})")
+            time.sleep(0.1)
         pid = ours[0]
         stop = self._how == "stop"
         return Plan(
-            does=(f"kill -{'STOP' if stop else 'KILL'} {pid} ({self._name}, of our job {job})",),
+            does=(f"kill -{'STOP' if stop else 'KILL'} {pid} ({self._name}, of our job)",),
             undoes=(f"kill -CONT {pid}",) if stop else (),
             expects="the job ends, or hangs; the node is well and stays in service",
             state={"pid": pid, "started": processes.started(self._root, pid), "boot": boot_id()},
@@ -75,14 +80,19 @@ class RankSignal:
             raise NotRestored(f"{self._name} ({state['pid']}) is stopped still")
         return f"{self._name} ({state['pid']}) is not stopped"
 
+    def _ranks(self) -> list[int]:
+        """List the processes of that name which were started for this trial."""
+        named = processes.named(self._root, self._name)
+        return [pid for pid in named if self._mark and self._marked(pid) == self._mark]
+
     def _state(self, state: Mapping[str, Any]) -> str:
         return processes.state(self._root, state["pid"]) if self._same(state) else ""
 
     def _same(self, state: Mapping[str, Any]) -> bool:
         return bool(processes.started(self._root, state["pid"]) == state["started"])
 
-    def _job(self, pid: int) -> str:
+    def _marked(self, pid: int) -> str:
         try:
-            return processes.environment(self._root, pid).get(_JOB, "")
+            return processes.environment(self._root, pid).get(MARK, "")
         except OSError:
             return ""
