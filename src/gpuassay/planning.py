@@ -83,6 +83,8 @@ def _measured(measurement: Measurement, request: Request, allowed: bool) -> str:
         what = f"{shown} on each node that answered"
     elif measurement.tool in NODE_SURVEYS:
         what = "objects by URLs that are lent, between the declared store and all idle nodes that answered"
+        if "seconds" in measurement.args:
+            what += f", for {request.endurance_s or float(measurement.args['seconds']):g} s"
     else:
         what = "once for the cluster, through the service that the site file or the target names"
     if not allowed:
