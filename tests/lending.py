@@ -15,10 +15,21 @@ from gpuassay.judge.services import S3, Services
 from gpuassay.measure.s3client import Place
 
 if TYPE_CHECKING:
+    import pytest
+
     from gpuassay.target import Job, Results
 
 KEY, SECRET = "TEST_ACCESS", "TEST_SECRET"
 """The environment variables in which the suite finds the keys."""
+
+
+def set_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the keys in the environment of the suite, and nothing else that boto3 looks for."""
+    for name in ("AWS_PROFILE", "AWS_CA_BUNDLE", "HTTP_PROXY", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv(KEY, seaweed.ACCESS_KEY)
+    monkeypatch.setenv(SECRET, seaweed.SECRET_KEY)
 
 
 class Host(NamedTuple):

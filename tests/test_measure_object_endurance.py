@@ -19,7 +19,7 @@ from gpuassay.evidence.writer import add_measurement
 from gpuassay.judge.catalog import Measurement
 from gpuassay.measure.object_endurance import ObjectEndurance
 from gpuassay.measure.object_nodes import NODE
-from lending import KEY, SECRET, Host, declared, left, on_this_machine
+from lending import Host, declared, left, on_this_machine, set_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,11 +41,7 @@ ARGS: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the keys in the environment of the suite, and nothing else that boto3 looks for."""
-    for name in ("AWS_PROFILE", "AWS_CA_BUNDLE", "HTTP_PROXY", "http_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
-    monkeypatch.setenv(KEY, seaweed.ACCESS_KEY)
-    monkeypatch.setenv(SECRET, seaweed.SECRET_KEY)
+    set_keys(monkeypatch)
 
 
 def asked(services: Services, *hosts: Host, **changes: Any) -> list[Item]:

@@ -23,7 +23,7 @@ from gpuassay.judge.services import Services
 from gpuassay.measure import object_cases
 from gpuassay.measure.object_nodes import NODE
 from gpuassay.measure.object_speed import ObjectSpeed
-from lending import KEY, SECRET, Host, declared, left, on_this_machine
+from lending import KEY, SECRET, Host, declared, left, on_this_machine, set_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,11 +53,7 @@ MEASUREMENT = Measurement("object_speed", deadline_s=400.0, level="load", tool="
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the keys in the environment of the suite, and nothing else that boto3 looks for."""
-    for name in ("AWS_PROFILE", "AWS_CA_BUNDLE", "HTTP_PROXY", "http_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
-    monkeypatch.setenv(KEY, seaweed.ACCESS_KEY)
-    monkeypatch.setenv(SECRET, seaweed.SECRET_KEY)
+    set_keys(monkeypatch)
 
 
 @pytest.fixture(scope="module")

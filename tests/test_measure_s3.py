@@ -17,13 +17,13 @@ from gpuassay.judge.services import S3, Services
 from gpuassay.measure.s3 import S3Survey
 from gpuassay.measure.s3store import Trial
 from gpuassay.measure.s3trial import ObjectTrial
+from lending import KEY, SECRET, set_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuassay.evidence.item import Item
 
-KEY, SECRET = "TEST_ACCESS", "TEST_SECRET"
 COUNTS = ("refused", "lost", "wrong_bytes", "other_tags", "not_listed", "undeleted", "left_behind")
 ACCESS = ("read_by_anybody", "listed_by_anybody", "written_by_anybody")
 
@@ -31,11 +31,7 @@ ACCESS = ("read_by_anybody", "listed_by_anybody", "written_by_anybody")
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the keys in the environment, and nothing else that boto3 looks for."""
-    for name in ("AWS_PROFILE", "AWS_CA_BUNDLE", "HTTP_PROXY", "http_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
-    monkeypatch.setenv(KEY, seaweed.ACCESS_KEY)
-    monkeypatch.setenv(SECRET, seaweed.SECRET_KEY)
+    set_keys(monkeypatch)
 
 
 def declared(endpoint: str, bucket: str = "acceptance", *, key: str = KEY, secret: str = SECRET) -> Services:

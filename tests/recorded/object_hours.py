@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from gpuassay.judge.catalog import load_catalog
 from gpuassay.measure import NODE_SURVEYS
-from gpuassay.measure.object_nodes import NODE, REMOVED
-from recorded.description import FIXTURES
-from recorded.items import library, made_up
-from recorded.object_speeds import READ, WRITE
+from recorded import object_speeds
+from recorded.object_speeds import READ, WRITE, measurement, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuassay.evidence.item import Item
-    from gpuassay.judge.catalog import Measurement
 
 NAME = "object_endurance"
 _WINDOW_S = 60.0  # longer than a real one, so that a recording stays small
@@ -28,39 +22,30 @@ _SHARE = 0.85  # of the most that was found with objects of this size in a short
 
 def services(names: Sequence[str]) -> list[Item]:
     """Return what each node told, and what became of the objects."""
-    place = f"survey/{NAME}"
-    bucket = {"bucket": "acceptance", "made": False, "prefix": f"gpuassay-{made_up(NAME)}"}
-    told = [
-        library(f"{place}/bucket", "", bucket),
-        *(library(f"{place}/{NODE}{name}", "", _document(name)) for name in names),
-        library(f"{place}/{REMOVED}", "", {"left": [], "left_count": 0, "errors": []}),
-    ]
-    survey, args = NODE_SURVEYS[NAME], dict(_measurement().args)
-    asked = {"survey": NAME, "method": survey.method, "args": args, "of": args["seconds"]}
-    return [replace(one, asked=asked) for one in told]
-
-
-@cache
-def _measurement() -> Measurement:
-    root = FIXTURES.parents[1]
-    return load_catalog(root / "thresholds.toml", root / "advisories.toml").measurements[NAME]
+    documents = {name: _document(name) for name in names}
+    return told(NAME, documents, of=measurement(NAME).args["seconds"])
 
 
 def made_from() -> str:
-    """Return all that decides what is measured: a recording that was made of anything else is stale."""
-    return repr((_measurement().args, NODE_SURVEYS[NAME].method))
+    """Return all that decides what is measured."""
+    return object_speeds.made_from(NAME)
 
 
 def _document(name: str) -> dict[str, Any]:
     draw = random.Random(f"hour/{name}")  # noqa: S311 - made up
-    rows = [_row(draw) for _ in range(int(float(_measurement().args["seconds"]) / _WINDOW_S))]
-    told: dict[str, Any] = {"node": name, "method": NODE_SURVEYS[NAME].method, "tiny": False, "rows": rows}
-    size = int(_measurement().args["size"])
+    rows = [_row(draw) for _ in range(int(float(measurement(NAME).args["seconds"]) / _WINDOW_S))]
+    document: dict[str, Any] = {
+        "node": name,
+        "method": NODE_SURVEYS[NAME].method,
+        "tiny": False,
+        "rows": rows,
+    }
+    size = int(measurement(NAME).args["size"])
     for act in ("write", "read"):
         requests = round(sum(row[act] for row in rows) / size)
         counts = dict.fromkeys(("slow_downs", "errors", "wrong", "lost", "unmoved"), 0)
-        told[act] = {"status": "ok", "size": size, "requests": requests, **counts, "said": []}
-    return told
+        document[act] = {"status": "ok", "size": size, "requests": requests, **counts, "said": []}
+    return document
 
 
 def _row(draw: random.Random) -> dict[str, float]:

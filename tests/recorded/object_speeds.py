@@ -14,10 +14,11 @@ from recorded.description import FIXTURES
 from recorded.items import library, made_up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpuassay.evidence.item import Item
     from gpuassay.judge.catalog import Measurement
+    from gpuassay.judge.fact import Scalar
     from gpuassay.measure.object_cases import Case
 
 NAME = "object_speed"
@@ -30,30 +31,37 @@ TIMES = {"p50": 1.0, "p90": 1.7, "p99": 3.9, "p100": 8.2}
 
 def services(names: Sequence[str]) -> list[Item]:
     """Return what each node told, and what became of the objects."""
-    place = f"survey/{NAME}"
-    bucket = {"bucket": "acceptance", "made": False, "prefix": f"gpuassay-{made_up(NAME)}"}
-    told = [
-        library(f"{place}/bucket", "", bucket),
-        *(library(f"{place}/{NODE}{name}", "", _document(name, names)) for name in names),
-        library(f"{place}/{REMOVED}", "", {"left": [], "left_count": 0, "errors": []}),
-    ]
-    survey, args = NODE_SURVEYS[NAME], dict(_measurement().args)
-    return [replace(one, asked={"survey": NAME, "method": survey.method, "args": args}) for one in told]
+    return told(NAME, {name: _document(name, names) for name in names})
+
+
+def told(survey: str, documents: Mapping[str, Mapping[str, Any]], **more: Scalar) -> list[Item]:
+    """Return the answers of a survey of objects: the bucket, what each node told, and that all is removed."""
+    bucket = {"bucket": "acceptance", "made": False, "prefix": f"gpuassay-{made_up(survey)}"}
+    items = {
+        "bucket": bucket,
+        **{f"{NODE}{name}": document for name, document in documents.items()},
+        REMOVED: {"left": [], "left_count": 0, "errors": []},
+    }
+    asked = {"survey": survey, "method": NODE_SURVEYS[survey].method, "args": dict(measurement(survey).args)}
+    asked |= more
+    answers = (library(f"survey/{survey}/{name}", "", document) for name, document in items.items())
+    return [replace(one, asked=asked) for one in answers]
 
 
 @cache
-def _measurement() -> Measurement:
+def measurement(survey: str) -> Measurement:
+    """Return a measurement as the catalogue has it."""
     root = FIXTURES.parents[1]
-    return load_catalog(root / "thresholds.toml", root / "advisories.toml").measurements[NAME]
+    return load_catalog(root / "thresholds.toml", root / "advisories.toml").measurements[survey]
 
 
-def made_from() -> str:
+def made_from(survey: str = NAME) -> str:
     """Return all that decides what is measured: a recording that was made of anything else is stale."""
-    return repr((_measurement().args, NODE_SURVEYS[NAME].method))
+    return repr((measurement(survey).args, NODE_SURVEYS[survey].method))
 
 
 def _document(name: str, names: Sequence[str]) -> dict[str, Any]:
-    args = _measurement().args
+    args = measurement(NAME).args
     before = names[(list(names).index(name) - 1) % len(names)]
     rows = [
         _row(case, act, name, before)
@@ -64,7 +72,7 @@ def _document(name: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _row(case: Case, act: str, name: str, before: str) -> dict[str, Any]:
-    args = _measurement().args
+    args = measurement(NAME).args
     draw = random.Random(f"{name}/{case.size}/{act}")  # noqa: S311 - made up
     most = (READ if act == "read" else WRITE) * (OF_SMALL if case.size == args["small"] else 1.0)
     rates = [most * draw.uniform(1 - SPREAD, 1 + SPREAD) for _ in range(int(args["repeats"]))]
