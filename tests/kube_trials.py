@@ -37,6 +37,9 @@ nodes = "{NODE}"
 [[mount]]
 path = "/mnt"
 role = "local"
+[[mount]]
+path = "/run/shared"
+role = "data"
 """
 DETECT_S = 5
 """By what time a node has to be noticed in these tests, where nobody waits for two minutes."""

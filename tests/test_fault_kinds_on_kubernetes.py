@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from breaking import Tooling
 from gpuassay.facts.fault_sights import detected, isolated
+from gpuassay.fault.rank import NAME
 from gpuassay.fault.sweeping import sweep
 from gpuassay.judge.fact import Read
 from gpuassay.target import kube_hold
@@ -21,13 +24,14 @@ from waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from gpuassay.facts.fault_trial import FaultTrial
     from gpuassay.judge.fact import Fact
 
 pytestmark = needs()
 GPU, SCRATCH, FIELD = "0000:18:00.0", "/mnt", "/run/field"
+SHARED, RANKED = "/run/shared", "/run/ranked"
+_PLAINFS = Path(__file__).parent / "plainfs.py"
 # A host engine that has one field; what was put there last is shown.
 _DCGMI = f"""#!/bin/sh
 case "$1 $2" in
@@ -52,6 +56,11 @@ def booted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         place.node.cover("/sys/bus/pci/devices", folder / "devices")
         place.node.install("dcgmi", _DCGMI)
         place.node.run("mount", "-t", "tmpfs", "-o", "size=8m", "scratch", SCRATCH)
+        serve = (
+            f"mkdir {SHARED}; exec setsid -f {sys.executable} {_PLAINFS} {SHARED} </dev/null >/dev/null 2>&1"
+        )
+        place.node.run("sh", "-c", serve)
+        wait_until(lambda: "fuse" in place.node.run("stat", "-f", "-c", "%T", SHARED).stdout)
         yield place
 
 
@@ -62,7 +71,7 @@ def place(booted: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
         monkeypatch.setattr(kube_hold, bound, 2.0)
     log(booted.folder).write_text("6,1,1000,-;Linux version 6.8.0\n", encoding="ascii")
     yield booted
-    mend = f"pkill -CONT -x kubelet; rm -f {FIELD} {SCRATCH}/.gpuassay*"
+    mend = f"pkill -CONT -x kubelet; pkill -CONT -f {_PLAINFS}; rm -f {FIELD} {RANKED} {SCRATCH}/.gpuassay*"
     booted.node.run("sh", "-c", mend)
     booted.uncordon()
     if booted.has_dead_man():
@@ -92,6 +101,12 @@ def full(place: Place) -> bool:
     return int(told.split()[1].rstrip("%")) > 90
 
 
+def seen(place: Place, sign: str) -> bool:
+    """Tell whether something can be seen on the node by a shell's condition."""
+    return place.node.run("sh", "-c", sign, check=False).returncode == 0
+
+
+RANK_GONE = f"ps -C {NAME} >/dev/null && touch {RANKED}; test -e {RANKED} && ! ps -C {NAME} >/dev/null"
 KINDS = {
     "kubelet": Kind(
         "failure_injection.frozen_kubelet",
@@ -113,6 +128,25 @@ KINDS = {
     ),
     "dcgm": Kind("synthetic_faults.fallen_gpu_in_dcgm", "dcgm", {"field": 230, "value": 79}, shown),
     "scratch": Kind("real_faults.full_scratch", "disk_full", {}, full, {"scratch": SCRATCH}),
+    "storage": Kind(
+        "real_faults.hung_storage",
+        "mount_hang",
+        {},
+        lambda place: seen(place, f"! timeout 1 stat -f {SHARED} >/dev/null"),
+        {"shared": SHARED},
+    ),
+    "killed rank": Kind(
+        "real_faults.killed_rank",
+        "rank_signal",
+        {"process": NAME, "how": "kill"},
+        lambda place: seen(place, RANK_GONE),
+    ),
+    "frozen rank": Kind(
+        "real_faults.frozen_rank",
+        "rank_signal",
+        {"process": NAME, "how": "stop"},
+        lambda place: seen(place, f"ps -C {NAME} -o stat= | grep -q T"),
+    ),
 }
 
 
@@ -199,6 +233,12 @@ def injected_at(trial: FaultTrial) -> float:
         ("dcgm", "idle", "fail", "undone"),
         ("scratch", "good", "pass", "handed over"),
         ("scratch", "idle", "warn", "undone"),
+        ("storage", "good", "pass", "handed over"),
+        ("storage", "idle", "warn", "undone"),
+        ("killed rank", "good", "fail", "handed over"),
+        ("killed rank", "idle", "pass", "undone"),
+        ("frozen rank", "good", "fail", "handed over"),
+        ("frozen rank", "idle", "pass", "undone"),
     ],
 )
 def test_verdict_times_and_end(place: Place, kind: str, controller: str, word: str, end: str) -> None:
