@@ -78,6 +78,17 @@ def test_a_file_system_from_another_address_of_its_storage_is_there() -> None:
     assert lacks("home-of-another-server", "gpu004") == lacks(WHOLE, "gpu004")
 
 
+def test_gpus_that_share_the_memory_of_the_system_are_told_by_their_product() -> None:
+    """They have no memory of their own to count, before or after."""
+    alike, mounts = nodes("gpu-memory-unified")
+    odd = next(
+        node for node in alike.values() if any(isinstance(gpu.memory_mib, Unread) for gpu in node.gpus)
+    )
+    found = lacking(odd, odd, mounts)
+    assert isinstance(found, Read)
+    assert found.value == 0
+
+
 @pytest.mark.parametrize(("cluster", "name"), [("cut-in-half", "gpu002"), ("nothing-answered", "gpu002")])
 def test_what_could_not_be_read_accuses_nobody(cluster: str, name: str) -> None:
     """Half an answer is no loss; nothing is known."""

@@ -49,16 +49,20 @@ def _gpus(then: Node, now: Node) -> Fact[int]:
     for node in (then, now):
         if isinstance(node.gpus_on_bus, Unread):
             return node.gpus_on_bus
-    had, has = ([_gpu(one) for one in node.gpus if not one.loss] for node in (then, now))
+    of_use = [[one for one in node.gpus if not one.loss] for node in (then, now)]
+    sized = any(isinstance(one.memory_mib, Read) for one in of_use[0])  # some share the system's memory
+    had, has = ([_gpu(one, sized=sized) for one in gpus] for gpus in of_use)
     unread = next((one for one in (*had, *has) if isinstance(one, Unread)), None)
     return unread or _fewer("GPUs that are of use", map(value, had), map(value, has))
 
 
-def _gpu(gpu: Gpu) -> Fact[str]:
+def _gpu(gpu: Gpu, *, sized: bool) -> Fact[str]:
     memory = gpu.memory_mib
+    name = value(gpu.product) or " / ".join(gpu.models) or "of unknown make"
+    if not sized:
+        return Read(name)
     if isinstance(memory, Unread):
         return memory
-    name = value(gpu.product) or " / ".join(gpu.models) or "of unknown make"
     return Read(f"{name} with {memory.value // _MIB_PER_GIB} GiB", memory.evidence)
 
 
