@@ -6,24 +6,37 @@ import json
 import math
 import time
 import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from facts_evidence import absent, evidence
 from gpuassay.evidence.item import Item
+from gpuassay.facts.slurm import CONFIG, PARTITIONS, Slurm
+from gpuassay.facts.slurm_limits import ACCOUNTS, OWN, OWN_COLUMNS, QOS, QOS_COLUMNS, Limits
 from gpuassay.gathering import bounder
 from gpuassay.judge.site import undeclared
 from gpuassay.session import Request
 from gpuassay.target import Bound, Job, TargetError
 from test_burn_in import CATALOG, value
 from test_burn_in_cut import Played, journal
+from test_facts_slurm_limits import table
+from test_target_slurm_plan import PARTITIONS as BATCHES
 from test_target_slurm_plan import planner
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from gpuassay.target import Results
+    from gpuassay.target.slurm_plan import Planner
 
+TEAM = {"Account": "team", "QOS": "normal,brief,over"}
+NORMAL = {"Name": "normal"}
+BRIEF = {"Name": "brief", "MaxWall": "00:10:00"}
+OVER = {"Name": "over", "MaxWall": "02:00:00", "Flags": "DenyOnLimit,PartitionTimeLimit"}
+_UNSEEN = "partition batch allows 60 min to a job (what accounts and QOSes allow was not seen"
 _WHY = "partition batch allows 5 min to a job"
 
 
@@ -99,6 +112,104 @@ def test_a_bound_that_is_too_short_is_said_before_anything_runs(tmp_path: Path) 
 def test_who_bounds_a_job_of_slurm(words: dict[str, Any], bound: Bound) -> None:
     """The partition, or the site file where that is shorter; nobody where there is no limit, or no way."""
     assert planner(**words).bound(["n1"]) == bound
+
+
+def limited(
+    *rows: Mapping[str, str],
+    own: tuple[Mapping[str, str], ...] = (TEAM,),
+    enforce: str = "associations,limits,qos",
+    **words: Any,
+) -> Planner:
+    """Plan for a user with these associations, where these are the QOSes; or what is ``lost``."""
+    seen = {
+        CONFIG: f"AccountingStorageEnforce = {enforce}\n",
+        PARTITIONS: BATCHES,
+        OWN: table(OWN_COLUMNS, *own),
+        ACCOUNTS: table(OWN_COLUMNS, *({**row, "QOS": ""} for row in own)),
+        QOS: words.pop("lost", table(QOS_COLUMNS, *rows)),
+    }
+    said = evidence(seen)
+    return replace(planner(**words), limits=Limits(Slurm(said), said))
+
+
+@pytest.mark.parametrize(
+    ("words", "minutes", "why"),
+    [
+        (
+            {},
+            10,
+            'MaxWall (QOS brief) allows 10 min to a job (with [slurm] qos = "over": 120 min)',
+        ),
+        (
+            {"qos": "normal"},
+            60,
+            'partition batch allows 60 min to a job (with [slurm] qos = "over": 120 min)',
+        ),
+        ({"qos": "over"}, 120, "MaxWall (QOS over) allows 120 min to a job"),
+        ({"qos": "over", "time_limit_s": 5400.0}, 90, "[slurm] time_limit of the site file is 90 min"),
+        ({"enforce": "associations,qos"}, 60, "partition batch allows 60 min to a job"),
+        ({"enforce": "all,nolimits"}, 60, "partition batch allows 60 min to a job"),
+        ({"account": "another"}, 60, "partition batch allows 60 min to a job"),
+        (
+            {"lost": absent("failed", "sacctmgr ended with 1")},
+            60,
+            f"{_UNSEEN}: sacctmgr ended with 1)",
+        ),
+        (
+            {"lost": "what?", "enforce": "safe"},
+            60,
+            f"{_UNSEEN}: slurm/qos is no table: what?)",
+        ),
+    ],
+)
+def test_qos_and_account_bound_a_job_of_slurm(words: dict[str, Any], minutes: int, why: str) -> None:
+    """The shortest of what Slurm may choose counts, where limits hold; what would allow longer is named."""
+    assert limited(NORMAL, BRIEF, OVER, **words).bound(["n1"]) == Bound(minutes * 60.0 - 60.0, why)
+
+
+def test_a_limit_of_an_association_bounds_a_job_too() -> None:
+    """Unless a QOS comes before it; that for the partition alone goes before that for the whole account."""
+    own = {**TEAM, "QOS": "normal", "MaxWall": "00:20:00"}
+    here = {**own, "Partition": "batch", "MaxWall": "00:40:00"}
+    other = {**own, "Account": "other", "MaxWall": "1-00:00:00"}
+
+    assert limited(NORMAL, own=(own,)).bound(["n1"]).why == (
+        "MaxWall (account team, this user) allows 20 min to a job"
+    )
+    assert limited(NORMAL, own=(own, here)).bound(["n1"]).seconds == 2340.0
+    assert limited({**NORMAL, "MaxWall": "00:50:00"}, own=(own,)).bound(["n1"]).seconds == 2940.0
+    assert (
+        limited(NORMAL, own=(own, other))
+        .bound(["n1"])
+        .why.endswith('20 min to a job (with [slurm] account = "other": 60 min)')
+    )
+
+
+def test_a_partition_without_a_limit_and_a_qos_without_one() -> None:
+    """Nobody bounds the job; beside a QOS that does, the one without is named. Rubbish is no limit."""
+    words = {"partition": "long", "partitions": "long"}
+    assert limited(NORMAL, OVER, own=({**TEAM, "QOS": "normal"},), **words).bound(["n1"]) == Bound()
+    assert limited({**NORMAL, "MaxWall": "soon"}, own=({**TEAM, "QOS": "normal"},), **words).bound(
+        ["n1"]
+    ) == (Bound())
+    assert (
+        limited(NORMAL, BRIEF, own=({**TEAM, "QOS": "normal,brief"},), **words)
+        .bound(["n1"])
+        .why.endswith('10 min to a job (with [slurm] qos = "normal": any time)')
+    )
+
+
+def test_a_job_is_refused_only_where_no_choice_allows_it() -> None:
+    """What Slurm will choose is not known: a short QOS beside others refuses nothing; alone it does.
+
+    A QOS that goes over the partition counts once the site file names it.
+    """
+    assert "--time=52" in limited(NORMAL, BRIEF).together(["n1"], 3060.0)[0]
+    with pytest.raises(TargetError, match=r"given 10, which is all that MaxWall \(QOS brief\) allows"):
+        limited(NORMAL, BRIEF, qos="brief").together(["n1"], 3060.0)
+    with pytest.raises(TargetError, match="given 60, which is all that partition batch allows"):
+        limited(NORMAL, OVER).together(["n1"], 5400.0)
+    assert "--time=91" in limited(NORMAL, OVER, qos="over").together(["n1"], 5400.0)[0]
 
 
 def test_the_budget_bounds_it_too(tmp_path: Path) -> None:

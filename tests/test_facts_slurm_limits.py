@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from gpuassay.evidence.item import Item
 from gpuassay.facts.slurm import CONFIG, PARTITIONS, Slurm
-from gpuassay.facts.slurm_limits import ACCOUNTS, OWN, OWN_COLUMNS, QOS, QOS_COLUMNS, Limits, Wanted
+from gpuassay.facts.slurm_choice import Wanted
+from gpuassay.facts.slurm_limits import ACCOUNTS, OWN, OWN_COLUMNS, QOS, QOS_COLUMNS, Limits
 from gpuassay.judge.fact import Read, Unread
 from nodes import Rack
 from slurmd import LOGIN
@@ -144,6 +145,29 @@ def test_the_partitions_qos_comes_first_unless_the_jobs_goes_over_it() -> None:
     assert stops(judged(partition=partition, qos=(part, own_qos)))[0] == 1
     over = {**own_qos, "Flags": "OverPartQOS"}
     assert stops(judged(partition=partition, qos=(part, over)))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("short", "flag"), [("MaxTime=12:00:00", "PartitionTimeLimit"), ("MaxNodes=1", "PartitionMaxNodes")]
+)
+def test_a_qos_may_go_over_the_limits_of_a_partition(short: str, flag: str) -> None:
+    """With that flag, and only as the job's own QOS; its own limits hold all the same."""
+    partition = PARTITION.replace(f"{short.partition('=')[0]}=UNLIMITED", short)
+    over = {"Name": "normal", "Flags": f"DenyOnLimit,{flag}"}
+    assert stops(judged(partition=partition))[0] == 1
+    assert stops(judged(partition=partition, qos=(over,)))[0] == 0
+    assert stops(judged(partition=partition, qos=({**over, "MaxWall": "1-00:00:00"},)))[0] == 1
+    of_partition = (partition.replace("QoS=N/A", "QoS=part"), ({"Name": "normal"}, {**over, "Name": "part"}))
+    assert stops(judged(partition=of_partition[0], qos=of_partition[1]))[0] == 1
+
+
+def test_an_association_for_the_partition_comes_before_that_of_the_account() -> None:
+    """Slurm takes the other one only where there is none for the partition."""
+    account = {**OWN_ROW, "MaxWall": "1:00:00"}
+    here, elsewhere = {**account, "Partition": "batch"}, {**account, "Partition": "other", "MaxWall": ""}
+    assert stops(judged(own=(account, {**here, "MaxWall": ""})))[0] == 0
+    assert stops(judged(own=({**account, "MaxWall": ""}, here)))[0] == 1
+    assert stops(judged(own=(account, elsewhere)))[0] == 1
 
 
 def test_limits_that_do_not_hold_stop_nobody() -> None:

@@ -115,7 +115,7 @@ class Burning:
         if fitting.lacks_s > 0:
             raise TargetError(
                 f"{bound.why}, and a segment of the burn-in needs {math.ceil(fitting.lacks_s / 60)} min more:"
-                " find a partition, an allocation or a budget that gives them"
+                " find a partition, an account or QOS, an allocation or a budget that gives them"
             )
         return Stretch(min(seconds, fitting.within_s), bound.seconds, fitting.within_s, bound.why)
 

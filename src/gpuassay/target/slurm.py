@@ -240,7 +240,8 @@ class Slurm:
 
     def _planner(self, allocation: Allocation | None = None) -> Planner:
         reach, deadline_s = self._wanted.reach.slurm, self._wanted.deadline_s
-        return Planner(self._cluster, reach, deadline_s, self._job_name, allocation)
+        limits = self._cluster.limits
+        return Planner(self._cluster, reach, deadline_s, self._job_name, allocation, limits)
 
     def _step(self, visit: Visit) -> _Step:
         argv = (

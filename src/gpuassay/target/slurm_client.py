@@ -170,12 +170,17 @@ class Client:
 
 
 class Cluster(facts.Slurm):
-    """What Slurm said of the cluster just now; ``items`` are its answers as they came."""
+    """What Slurm said of the cluster just now; ``items`` are its answers as they came.
+
+    ``limits`` are those of the user who runs this.
+    """
 
     def __init__(self, items: Sequence[Item]) -> None:
         """Take the answers."""
-        super().__init__(_Answers(items))
+        answers = _Answers(items)
+        super().__init__(answers)
         self.items = items
+        self.limits = limits.Limits(self, answers)
 
 
 class _Answers:

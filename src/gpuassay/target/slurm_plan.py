@@ -10,13 +10,16 @@ from gpuassay.facts.slurm_state import Standing
 from gpuassay.judge.fact import Read
 from gpuassay.judge.names import first_of, folded, natural
 from gpuassay.target import Bound, TargetError
+from gpuassay.target.slurm_time import allowed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpuassay.evidence.item import Status
     from gpuassay.facts.slurm import Partition, Slurm, SlurmNode
+    from gpuassay.facts.slurm_limits import Limits
     from gpuassay.judge.reach import SlurmReach
+    from gpuassay.target.slurm_time import Allowed
 
 SPARE_S = 60.0
 """A job's time beyond our own deadline: to end what hangs, and what Slurm itself needs."""
@@ -58,13 +61,17 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Decides node by node. Jobs get this ``name``; ``deadline_s`` is what the probe of a node may take."""
+    """Decides node by node. Jobs get this ``name``; ``deadline_s`` is what the probe of a node may take.
+
+    Without ``limits`` only what partitions allow is known.
+    """
 
     slurm: Slurm
     reach: SlurmReach
     deadline_s: float
     name: str
     allocation: Allocation | None = None
+    limits: Limits | None = None
 
     def plan(self, node: str) -> Visit | Refusal:
         """Decide for a node, by whatever name it goes."""
@@ -107,7 +114,8 @@ class Planner:
             return Refusal(node, "denied", holders)
         gpus, used = _gpus(known), known.gpus_used
         idle = not busy or (isinstance(used, Read) and used.value == 0)  # its GPUs are, whatever runs beside
-        minutes, limit_s, limited = _minutes(self.reach.time_limit_s or self.deadline_s + SPARE_S, partition)
+        wanted_s = self.reach.time_limit_s or self.deadline_s + SPARE_S
+        minutes, limit_s, limited = self._allowed(partition).minutes(wanted_s)
         options = (
             *self._common(known, gpus if idle else 0),
             *(_BESIDE if busy else ("--exclusive",)),
@@ -135,7 +143,7 @@ class Planner:
         partition = self.partition(known)
         if isinstance(partition, str):
             raise TargetError(f"no job can run on {folded(nodes)}: {partition}")
-        minutes, _, limited = _minutes(seconds + SPARE_S, partition)
+        minutes, _, limited = self._allowed(partition).minutes(seconds + SPARE_S)
         if limited:
             raise TargetError(
                 f"a job may take {math.ceil(seconds / 60)} min, and is given {minutes}{limited}"
@@ -152,17 +160,20 @@ class Planner:
         return options, {one.name: gpus for one in known}
 
     def bound(self, nodes: Sequence[str]) -> Bound:
-        """Say how long one job for several whole nodes may take: what partition and site file allow."""
+        """Say how long one job for several whole nodes may take, by partition, account, QOS and site file."""
         known = [found for node in nodes if (found := self.slurm.find(node)) is not None]
         partition = self.partition(known) if known else ""
         if isinstance(partition, str):  # it is said where the job cannot be had
             return Bound()
-        site, most = self.reach.time_limit_s, partition.max_time_s
-        if site is not None and (most is None or site < most):
+        site, most = self.reach.time_limit_s, self._allowed(partition)
+        if site is not None and site < most.surely.length:
             return Bound(site - SPARE_S, f"[slurm] time_limit of the site file is {site / 60:g} min")
-        if most is None:
+        if most.surely.seconds is None:
             return Bound()
-        return Bound(most - SPARE_S, f"partition {partition.name} allows {most / 60:g} min to a job")
+        return Bound(most.surely.seconds - SPARE_S, most.why)
+
+    def _allowed(self, partition: Partition) -> Allowed:
+        return allowed(partition, self.reach, self.limits)
 
     def options_for(self, known: SlurmNode) -> tuple[str, ...]:
         """Give what the site says to Slurm with every job on a node."""
@@ -219,16 +230,6 @@ class Planner:
             return f"held by job {first_of(sorted(jobs, key=natural))}"
         hidden = " (PrivateData=jobs)" if "jobs" in self.slurm.private else ""
         return f"{known.says}, and its jobs are not shown to us{hidden}"
-
-
-def _minutes(wanted_s: float, partition: Partition) -> tuple[int, float, str]:
-    """Give a job's minutes, the same in seconds, and words if the partition allows less than is wanted."""
-    most = partition.max_time_s
-    if most is None or most >= wanted_s:
-        minutes = max(1, math.ceil(wanted_s / 60))
-        return minutes, minutes * 60.0, ""
-    minutes = max(1, int(most // 60))
-    return minutes, minutes * 60.0, f", which is all that partition {partition.name} allows"
 
 
 def _gpus(known: SlurmNode) -> int:
