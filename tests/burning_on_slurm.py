@@ -13,17 +13,17 @@ from nodes import Rack
 from slurmd import Slurm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 ROOT = Path(__file__).parents[1]
 RANKS = ("n1/cpu0", "n1/cpu1", "n2/cpu0", "n2/cpu1")
 
 
 @contextmanager
-def cluster(folder: Path, limit: str = "UNLIMITED") -> Iterator[Slurm]:
-    """Start a Slurm of two nodes, with a time limit, and write the site file that tells of them."""
+def cluster(folder: Path, kind: Callable[..., Slurm] = Slurm) -> Iterator[Slurm]:
+    """Start a Slurm of two nodes, of some kind, and write the site file that tells of them."""
     with Rack(folder, "login", "n1", "n2") as rack:
-        slurm = Slurm(rack, folder / "slurm", {"batch": f"Nodes=n[1-2] Default=YES State=UP MaxTime={limit}"})
+        slurm = kind(rack, folder / "slurm", {"batch": "Nodes=n[1-2] Default=YES State=UP MaxTime=UNLIMITED"})
         slurm.start()
         (folder / "site.toml").write_text(
             '[cluster]\nname = "two"\n[[pool]]\nname = "all"\nnodes = "n[1-2]"\n[slurm]\nwait = "20s"\n'

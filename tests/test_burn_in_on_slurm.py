@@ -5,14 +5,17 @@ from __future__ import annotations
 import subprocess
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from burning_on_slurm import RANKS, argv, beats_aside, burned, cluster, results, row
+from gpuassay.evidence.recording import read_measurement
 from gpuassay.measure.work.burn_in import FLIP, SLOW
 from nodes import needs
 from slurmd import needs_slurm
+from slurmdbd import Accounted, needs_accounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,6 +43,26 @@ def test_a_flipped_bit_and_a_slow_rank_are_named_and_nobody_else_is(tmp_path: Pa
     speeds = {where: row(found, "stragglers", "tflops", where)["value"] for where in RANKS}
     assert min(speeds, key=lambda where: speeds[where]) == "n2/cpu0"
     assert found["checks"]["reliability.burn_in.alive"]["verdict"] == "pass"
+
+
+@needs_accounts()
+def test_a_qos_cuts_it_into_segments_that_slurm_lets_run(tmp_path: Path) -> None:
+    """A job that asks for more than MaxWall waits for ever in Slurm; so none does, and it is said why."""
+    with cluster(tmp_path, partial(Accounted, enforced="associations,limits,qos")) as slurm:
+        slurm.run("sacctmgr", "-i", "modify", "qos", "normal", "set", "MaxWall=4")
+        slurm.run("sacctmgr", "-i", "add", "qos", "long")
+        slurm.run("sacctmgr", "-i", "modify", "user", "root", "set", "qos=normal,long")
+        site = tmp_path / "site.toml"
+        site.write_text(site.read_text() + 'qos = "normal"\n')
+        found = burned(tmp_path, slurm, "45s", {})
+        slurm.assert_nothing_runs()
+
+    assert found["checks"]["reliability.burn_in.alive"]["verdict"] == "pass"
+    items = read_measurement(tmp_path / "run" / "recording", "burn_in", ["n1"])["n1"].items
+    assert {item.asked["segment"] for item in items} == {1, 2}
+    assert {item.asked["because"] for item in items} == {
+        'MaxWall (QOS normal) allows 4 min to a job (with [slurm] qos = "long": any time)'
+    }
 
 
 @contextmanager
