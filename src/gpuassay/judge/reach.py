@@ -29,8 +29,8 @@ class SlurmReach:
     """What Slurm is told with every job.
 
     ``arguments`` are added as they are; ``wait_s`` is how long a job may wait for its node, in seconds;
-    ``time_limit_s`` is asked for each, at most what partition, account and QOS allow. ``longest_job_s`` is how long a job
-    of the customer's may run, as agreed.
+    ``time_limit_s`` is asked for each, at most what partition, account and QOS allow. ``longest_job_s`` is
+    how long a job of the customer's may run, as agreed.
     """
 
     partition: str = ""
