@@ -27,6 +27,7 @@ class Store:
     otherwise, ``stale`` goes on giving the first content, ``keeps`` confirms deletions and does none,
     ``open`` asks for no key, ``no multipart`` refuses uploads in parts, ``retags`` gives another ETag,
     ``slows`` asks for fewer requests once an object, ``fails with 200`` does so to an upload in parts,
+    ``versions`` says that what is overwritten stays,
     ``tires`` takes longer for each object that it gives, once it has run for some seconds.
     """
 
@@ -125,7 +126,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._lies("stale") and self.store.buckets[bucket].get(key)
         ):
             self.store.buckets[bucket][key] = body
-        self._answer(200, ETag=_tag(body))
+        named = {"x_amz_version_id": "one"} if self._lies("versions") and key else {}
+        self._answer(200, b"", ETag=_tag(body), **named)
 
     def do_GET(self) -> None:
         """Give an object, a part of one, or a list."""

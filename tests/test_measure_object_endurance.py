@@ -19,6 +19,7 @@ from gpuassay.evidence.writer import add_measurement
 from gpuassay.judge.catalog import Measurement
 from gpuassay.measure.object_endurance import ObjectEndurance
 from gpuassay.measure.object_nodes import NODE
+from gpuassay.target import TargetError
 from lending import Host, declared, left, on_this_machine, set_keys
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ def test_a_real_store_is_under_load_for_as_long_as_was_asked(tmp_path: Path) -> 
     assert [node.node for node in nodes] == ["n1", "n2"]
     for node in nodes:
         assert [value(one) for one in (node.wrong, node.missing, node.unmoved)] == [0, 0, 0]
+        assert [value(one) for one in (node.refused_share, node.slowed_share)] == [0, 0]
+        assert 0 < value(node.longest_s) < 3
+        assert 0 < value(node.read_lowest_of_median) <= 1
+        assert 0 < value(node.write_lowest_of_median) <= 1
         assert value(node.minutes) >= 0.05
         assert value(node.whole) is True
         assert all(rate > 0 for curve in (node.read_gbps, node.write_gbps) for _, rate in value(curve))
@@ -110,6 +115,53 @@ def test_a_store_that_loses_an_object_is_found(monkeypatch: pytest.MonkeyPatch) 
     assert value(node.missing) > 0
 
 
+def test_a_store_that_asks_for_fewer_requests_is_heard() -> None:
+    """Once for each object: nothing is given up, and nothing was refused otherwise."""
+    with lyingstore.running("open", "slows") as slow:
+        services = declared(slow.endpoint, "acceptance")
+        (node,) = read(asked(services, Host("n1")), services)
+    assert value(node.slowed_share) > 0
+    assert "2 of" in node.slowed_share.note  # type: ignore[union-attr]
+    assert [value(one) for one in (node.refused_share, node.unmoved)] == [0, 0]
+
+
+def test_a_dip_and_a_standstill_are_told_with_their_place() -> None:
+    """Wherever they lie: begin and end are as they were."""
+    rows: list[dict[str, float]] = [
+        {"span": 60, "write": 6e9, "write_s": 30, "read": 6e9, "read_s": 30, "longest_s": 1.5}
+        for _ in range(40)
+    ]
+    for row in rows[15:21]:
+        row["write_s"] = 75
+    rows[20]["longest_s"] = 45.5
+    with tempfile.TemporaryDirectory() as folder:
+        add_measurement(Path(folder), "object_endurance", "", _answer({"rows": rows}))
+        found = read_survey(Path(folder), "object_endurance")
+        (node,) = ObjectEndurance().read(declared("http://s.example"), {**ARGS, "most_error": 0.05}, found)
+    assert value(node.write_last_of_first) == 1.0
+    assert value(node.write_lowest_of_median) == 0.4
+    assert value(node.read_lowest_of_median) == 1.0
+    assert value(node.longest_s) == 45.5
+    assert "after 20.0 minutes" in node.longest_s.note  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("lie", "seconds", "words"),
+    [
+        ("versions", 3.0, "the bucket acceptance keeps what is overwritten"),
+        ("open", 8 * 86400.0, "a week at most"),
+    ],
+)
+def test_what_would_fill_a_bucket_or_outlast_its_loan_is_not_run(
+    lie: str, seconds: float, words: str
+) -> None:
+    """Where each version stays, and where no URL is good for so long; what was put to see it is gone."""
+    with lyingstore.running(lie) as store:
+        with pytest.raises(TargetError, match=words):
+            asked(declared(store.endpoint, "acceptance"), Host("n1"), seconds=seconds)
+        assert store.things == []
+
+
 def test_urls_that_a_store_does_not_take_are_no_figure() -> None:
     """In its words; nothing is whole, and nothing was as fast as before."""
     with lyingstore.running() as refusing:
@@ -126,6 +178,8 @@ def test_an_answer_that_tells_nothing_is_never_a_figure(out: bytes) -> None:
     (node,) = read(items, declared("http://store.example"))
     for fact in (node.read_last_of_first, node.write_last_of_first, node.wrong, node.missing, node.unmoved):
         unread(fact)
+    for share in (node.read_lowest_of_median, node.refused_share, node.slowed_share, node.longest_s):
+        unread(share)
     if b"{}]" not in out:
         unread(node.whole)
     else:

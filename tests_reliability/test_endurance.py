@@ -64,6 +64,8 @@ def test_objects_drift(measure: Measure, observe: Observe) -> None:
     for node in measure("object_endurance"):
         observe(node, read_last_of_first=node.read_last_of_first)
         observe(node, write_last_of_first=node.write_last_of_first)
+        observe(node, read_lowest_of_median=node.read_lowest_of_median)
+        observe(node, write_lowest_of_median=node.write_lowest_of_median)
         observe.show(node, read_gbps=node.read_gbps, write_gbps=node.write_gbps)
 
 
@@ -71,12 +73,15 @@ def test_objects_whole(measure: Measure, observe: Observe) -> None:
     """For an hour of load the store gives each object back as it was written last, and takes every request.
 
     The same objects are written again and again, and read in between: a store that gives an older one, or
-    none, was overtaken by its own replication. A request is tried again before it counts.
+    none, was overtaken by its own replication. A request is tried again before it counts as given up. A
+    gateway that is failed over shows as a time in which objects do not come.
 
     Fix: show the provider the words of the store, which are quoted.
     """
     for node in measure("object_endurance"):
         observe(node, wrong=node.wrong, missing=node.missing, unmoved=node.unmoved)
+        observe(node, refused_share=node.refused_share, slowed_share=node.slowed_share)
+        observe(node, longest_s=node.longest_s)
 
 
 def test_objects_removed(measure: Measure, observe: Observe) -> None:

@@ -56,4 +56,6 @@ def _row(draw: random.Random) -> dict[str, float]:
     row: dict[str, float] = {"span": _WINDOW_S}
     for act, speed in speeds.items():
         row |= {act: round(moved), f"{act}_s": round(moved / speed, 3)}
-    return row
+    args = measurement(NAME).args
+    each = int(args["streams"]) * int(args["size"])
+    return row | {"longest_s": round(1.2 * each / min(speeds.values()), 3)}

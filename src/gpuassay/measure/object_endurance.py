@@ -14,7 +14,7 @@ from gpuassay.measure.object_nodes import LACK, NODE, REMOVED, Total
 from gpuassay.measure.object_speed import GRACE_S, ObjectSpeed
 from gpuassay.measure.paces import number
 from gpuassay.measure.ranks import tell
-from gpuassay.target import Job
+from gpuassay.target import Job, TargetError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _MINUTE_S, _GB = 60.0, 1e9
 _WHOLE = 0.99
 _WINDOWS = 24  # at least so many, however short it is
+_LENT_S = 7 * 24 * 3600  # a signed URL is good for a week at most (Signature Version 4)
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,22 @@ class NodeObjects:
     @property
     def read_last_of_first(self) -> Fact[float]:
         """What it reads in the last tenth of the time, as a share of the first."""
-        return self._drift("read")
+        return self._share("read", self._drift)
 
     @property
     def write_last_of_first(self) -> Fact[float]:
         """What it writes in the last tenth of the time, as a share of the first."""
-        return self._drift("write")
+        return self._share("write", self._drift)
+
+    @property
+    def read_lowest_of_median(self) -> Fact[float]:
+        """What it reads in its slowest tenth, wherever that lies, as a share of its usual."""
+        return self._share("read", drift.lowest_of_median)
+
+    @property
+    def write_lowest_of_median(self) -> Fact[float]:
+        """What it writes in its slowest tenth, wherever that lies, as a share of its usual."""
+        return self._share("write", drift.lowest_of_median)
 
     @property
     def read_gbps(self) -> Fact[Line]:
@@ -89,6 +100,31 @@ class NodeObjects:
     def unmoved(self) -> Fact[int]:
         """How many requests came to no good end, though they were tried again, or found no time."""
         return self._counted("unmoved", "write", "read")
+
+    @property
+    def refused_share(self) -> Fact[float]:
+        """The share of requests that failed, whatever came of the next try."""
+        return self._of_requests("errors")
+
+    @property
+    def slowed_share(self) -> Fact[float]:
+        """The share of requests that the store answered with a wish for fewer (HTTP 503 or 429)."""
+        return self._of_requests("slow_downs")
+
+    @property
+    def longest_s(self) -> Fact[float]:
+        """How long it took at its longest until one object of each stream was written, or read."""
+        rows = self._rows
+        if isinstance(rows, Unread):
+            return rows
+        at, longest, since = 0.0, 0.0, 0.0
+        for row in rows.value:
+            told = number(row, "longest_s")
+            if told is None:
+                return row.garbled("longest_s", row.values, "a time")
+            longest, since = max((longest, since), (told, at))
+            at += number(row, "span") or 0.0
+        return Read(longest, self.told.evidence, f"after {since / _MINUTE_S:.1f} minutes")
 
     # --- how long --------------------------------------------------------------------------------
 
@@ -141,11 +177,14 @@ class NodeObjects:
                 found.append((at, moved / seconds / _GB))
         return Read(found, self.told.evidence)
 
-    def _drift(self, act: str) -> Fact[float]:
+    def _drift(self, rates: Sequence[float]) -> Fact[float]:
+        return drift.last_of_first(rates, float(self.args["most_error"]))
+
+    def _share(self, act: str, of: Callable[[Sequence[float]], Fact[float]]) -> Fact[float]:
         rates = self._rates(act)
         if isinstance(rates, Unread):
             return rates
-        found = drift.last_of_first([rate for _, rate in rates.value], float(self.args["most_error"]))
+        found = of([rate for _, rate in rates.value])
         if isinstance(found, Unread):
             return replace(found, evidence=rates.evidence)
         return Read(found.value, rates.evidence, f"{act}: {found.note} (GB/s)")
@@ -153,6 +192,15 @@ class NodeObjects:
     def _line(self, act: str) -> Fact[Line]:
         rates = self._rates(act)
         return rates if isinstance(rates, Unread) else Read(tuple(rates.value), rates.evidence)
+
+    def _of_requests(self, key: str) -> Fact[float]:
+        count, requests = (self._counted(one, "write", "read") for one in (key, "requests"))
+        if isinstance(count, Unread) or isinstance(requests, Unread):
+            return count if isinstance(count, Unread) else requests
+        if not requests.value:
+            return Unread("failed", "nothing was asked", requests.evidence)
+        note = f"{count.value} of {requests.value}; {count.note}" if count.value else ""
+        return Read(count.value / requests.value, count.evidence, note)
 
     def _counted(self, key: str, *acts: str) -> Fact[int]:
         rows = self._rows
@@ -169,7 +217,7 @@ class NodeObjects:
 class ObjectEndurance(ObjectSpeed):
     """Objects of one size, written and read by each node again and again for a long time."""
 
-    method = 1
+    method = 2
 
     def ask(
         self,
@@ -217,6 +265,13 @@ class ObjectEndurance(ObjectSpeed):
     ) -> Job:
         from gpuassay.measure import s3loan  # noqa: PLC0415 - an extra
 
+        if measurement.deadline_s > _LENT_S:
+            raise TargetError("URLs are lent for a week at most: name a shorter --endurance")
+        if place.keeps_versions():
+            why = (
+                "keeps what is overwritten, which would fill it: declare one without versions in [s3] bucket"
+            )
+            raise TargetError(f"the bucket {place.bucket} {why}")
         args, case = measurement.args, _case(measurement.args, tiny=tiny)
         lasts_s = float(args["seconds"])
         loan = s3loan.Loan(place, [case], 1, int(measurement.deadline_s), own=True)

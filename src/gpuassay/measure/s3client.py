@@ -53,6 +53,11 @@ class Place:
         self.client.head_bucket(Bucket=self.bucket)
         return {"bucket": self.bucket, "made": self._made, "prefix": self.prefix}
 
+    def keeps_versions(self) -> bool:
+        """Tell whether what is overwritten stays, by what the store says of an object of ours."""
+        named = {"Bucket": self.bucket, "Key": self.key("versions")}
+        return str(self.client.put_object(**named, Body=b"").get("VersionId", "null")) != "null"
+
     def key(self, name: str) -> str:
         """Name an object of ours, and remember that it may be there from now on."""
         key = f"{self.prefix}/{name}"

@@ -38,7 +38,7 @@ def _last(case: dict[str, Any], order: dict[str, Any], rows: list[dict[str, Any]
     begin, count = time.monotonic(), 0
     try:
         while (at := time.monotonic()) < begin + order["lasts_s"]:
-            row = dict.fromkeys(("write", "write_s", "read", "read_s"), 0.0)
+            row = dict.fromkeys(("write", "write_s", "read", "read_s", "longest_s"), 0.0)
             until = min(begin + order["lasts_s"], at + order["window_s"])
             while time.monotonic() < until:
                 for act, streams in ways.items():
@@ -46,6 +46,7 @@ def _last(case: dict[str, Any], order: dict[str, Any], rows: list[dict[str, Any]
                     done = streams.rounds.pop()
                     row[act] += done["bytes"]
                     row[f"{act}_s"] += done["seconds"]
+                    row["longest_s"] = max(row["longest_s"], done["seconds"])
                 count += 1
             rows.append({"span": round(time.monotonic() - at, 3), **row})
     finally:
