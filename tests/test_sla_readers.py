@@ -22,6 +22,7 @@ BERLIN = Reading(ZoneInfo("Europe/Berlin"))
 HEAD = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User"
 NOVEMBER = 1_761_955_200  # 2025-11-01T00:00:00Z
 HOUR = 3600
+JUDGING = Reading(ZoneInfo("UTC"), grace_s=HOUR, suite=RECORDED.parents[1])
 
 
 def slurm(*lines: str, how: Reading = UTC, head: str = HEAD) -> History:
@@ -299,7 +300,7 @@ def test_files_are_told_by_what_they_hold(tmp_path: Path) -> None:
 def test_a_watched_fault_gives_its_time_and_how_fast_the_provider_was(tmp_path: Path) -> None:
     """As the provider took the node, our fault is ours for the time that he may need to replace it."""
     recording = one_trial(tmp_path / "recording")
-    found = read(recording, Reading(ZoneInfo("UTC"), grace_s=HOUR))
+    found = read(recording, JUDGING)
     assert found.windows == (Window(BEGUN, BEGUN + HOUR, ours=True, nodes=frozenset({"gpu001"})),)
     (times,) = found.times
     assert times.seconds == {"detect": 30.6, "isolate": 30.6, "replace": 1513.4}
@@ -309,6 +310,31 @@ def test_a_watched_fault_gives_its_time_and_how_fast_the_provider_was(tmp_path: 
     assert begin == BEGUN
     assert end >= BEGUN + 1513
     assert not found.throughout
+
+
+def test_a_lesser_node_in_its_place_has_replaced_nothing() -> None:
+    """What serves is held to what the failed one had, by the recording's own site file."""
+    times = {timed.what: timed for timed in read(build("fault-replaced-by-a-lesser-one"), JUDGING).times}
+    assert "replace" not in times["frozen_slurmd"].seconds
+    assert "7 of 8 network cards" in times["frozen_slurmd"].why["replace"]
+
+
+@pytest.mark.parametrize(
+    ("how", "site", "says"),
+    [
+        (UTC, "", "compared with nothing"),
+        (JUDGING, "[unheard_of]\n", "the recording's own site file cannot be read: "),
+    ],
+)
+def test_what_cannot_be_compared_leaves_the_replacement_unknown(
+    how: Reading, site: str, says: str, tmp_path: Path
+) -> None:
+    """Without the suite's tables, or a site file that can be read, nobody knows whether it is whole."""
+    recording = one_trial(tmp_path / "recording")
+    (recording / "site.toml").write_text(site, encoding="utf-8")
+    (times,) = read(recording, how).times
+    assert times.seconds == {"detect": 30.6, "isolate": 30.6}
+    assert says in times.why["replace"]
 
 
 def test_a_fault_that_nobody_noticed_has_no_times() -> None:

@@ -32,8 +32,10 @@ def test_frozen_node_replaced(measure: Measure, observe: Observe) -> None:
     """A node that was taken out for its frozen slurmd is back, or a spare in its place, within the hour.
 
     A node that is only kept out is capacity that is paid for and gone. One that serves again is looked at:
-    with another boot or serials it has all its GPUs, and the very same one is seen to be mended. Then each of
-    its GPUs computes a product, and it counts only if all are right.
+    with another boot or serials it has all its GPUs, and the very same one is seen to be mended. Then it is
+    audited, and counts only if it lacks nothing that the failed one had when the run began: GPUs, memory,
+    network cards, ports, NVLinks and declared file systems; and if each of its GPUs then computes a product
+    that is right.
 
     Fix: keep a spare for each pool, and let the tooling that drains a node also reboot or replace it.
     """
@@ -84,8 +86,10 @@ def test_frozen_kubelet_node_replaced(measure: Measure, observe: Observe) -> Non
 
     A node that is only cordoned or deleted is capacity that is paid for and gone. One counts when pods are
     let in there and it gives out all its GPUs again. It is looked at through pods: with another boot it has
-    all GPUs on its bus, and the very same one is seen to be mended, by others than our own undo. Then each of
-    its GPUs computes a product, and it counts only if all are right.
+    all GPUs on its bus, and the very same one is seen to be mended, by others than our own undo. Then it is
+    audited, and counts only if it lacks nothing that the failed one had when the run began: GPUs, memory,
+    network cards, ports, NVLinks and declared file systems; and if each of its GPUs then computes a product
+    that is right.
 
     Fix: keep a spare for each pool, and let the controller that cordons a node also repair or replace it.
     """

@@ -137,7 +137,7 @@ def _sla(arguments: list[str]) -> int:
     from gpuassay.sla.readers import ReadError
 
     try:
-        lines, status = answer(arguments)
+        lines, status = answer(arguments, suite_root())
     except (ConfigError, ReadError) as error:
         return _mistake(error)
     print("\n".join(lines))

@@ -35,9 +35,12 @@ CORDONS: Mapping[str, Actor | None] = {
 }
 
 
-def answer(arguments: Sequence[str]) -> tuple[list[str], int]:
-    """Give the lines to print and the exit status. Raises ReadError and ConfigError."""
-    options = _parser().parse_args(arguments)
+def answer(arguments: Sequence[str], suite: Path | None = None) -> tuple[list[str], int]:
+    """Give the lines to print and the exit status. Raises ReadError and ConfigError.
+
+    ``suite`` is the folder whose tables a recording is read by.
+    """
+    options = _parser().parse_args(arguments, argparse.Namespace(suite=suite))
     lines, status = options.answer(options)
     return lines, status
 
@@ -86,7 +89,11 @@ def _check(options: argparse.Namespace) -> tuple[list[str], int]:
     terms = load(options.sla)
     contract = _contract(options, terms)
     how = Reading(
-        options.zone, frozenset(options.tenant), CORDONS[options.cordons], grace_s=terms.times.replace_s
+        options.zone,
+        frozenset(options.tenant),
+        CORDONS[options.cordons],
+        grace_s=terms.times.replace_s,
+        suite=options.suite,
     )
     windows = tuple(_maintenance(text, options.zone) for text in options.maintenance)
     history = joined([*(read(path, how) for path in options.events), History(windows=windows)])

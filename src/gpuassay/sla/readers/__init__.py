@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from zoneinfo import ZoneInfo
 
     from gpuassay.sla.moments import Moment
@@ -23,13 +24,15 @@ class Reading:
 
     ``zone`` is that of times which name none. ``tenants`` are users of Slurm who are the tenant's, and
     ``cordons`` says whose cordons are, for Kubernetes does not. ``grace_s`` is how long a provider may need
-    to bring a node back that we had broken.
+    to bring a node back that we had broken. ``suite`` is the folder of the tables by which a node that served
+    in place of another is held to it; without them that comparison is not known.
     """
 
     zone: ZoneInfo
     tenants: frozenset[str] = frozenset()
     cordons: Actor | None = None
     grace_s: int = 0
+    suite: Path | None = None
 
 
 @dataclass

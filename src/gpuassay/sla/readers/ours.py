@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
+from gpuassay.audited import compare_recorded
 from gpuassay.evidence.recording import RecordingError, read_recording, read_survey
 from gpuassay.facts.fault_trial import HANDED_OVER, trials
 from gpuassay.judge.fact import Read
@@ -30,7 +31,10 @@ def read(folder: Path, how: Reading) -> History:
     except RecordingError as error:
         raise ReadError(str(error)) from error
     notes = [f"{folder}: {recording.seal}: {recording.seal_why}"] if recording.seal != "sealed" else []
-    found = [_trial(trial, name, how) for name in _surveys(folder) for trial in _trials(folder, name)]
+    broken = [(trial, name) for name in _surveys(folder) for trial in _trials(folder, name)]
+    if how.suite:
+        compare_recorded((trial for trial, _ in broken), recording, folder, how.suite)
+    found = [_trial(trial, name, how) for trial, name in broken]
     item = recording.cluster.item("kubernetes/nodes")
     if item is not None and item.status == "ok":
         place = f"{folder}: {recording.cluster.ref(item)}"
